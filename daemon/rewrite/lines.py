@@ -1,0 +1,58 @@
+"""Lines as editors count them: a line ends with LF, CRLF or CR and nothing else.
+
+`str.splitlines` also splits on form feed, NEL, U+2028 and others, which are text to every editor and to LSP ("Text
+Documents" of the specification, version 3.17), so nothing here uses it.
+"""
+
+import re
+
+BOM = "\ufeff"
+
+_END = re.compile(r"\r\n|\n|\r")
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of `text`, each with its line end; only the last may lack one. Joined they are `text` again."""
+    lines: list[str] = []
+    start = 0
+    for end in _END.finditer(text):
+        lines.append(text[start : end.end()])
+        start = end.end()
+    if start < len(text):
+        lines.append(text[start:])
+    return lines
+
+
+def line_end(line: str) -> str:
+    """The line end of one line of `split_lines`: CRLF, LF, CR, or empty."""
+    if line.endswith("\r\n"):
+        return "\r\n"
+    return line[-1] if line.endswith(("\n", "\r")) else ""
+
+
+def content(line: str) -> str:
+    """One line of `split_lines` without its line end."""
+    return line[: len(line) - len(line_end(line))]
+
+
+def normalise(text: str) -> str:
+    """`text` with LF line ends only: what a model reads."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def common_line_end(text: str) -> str:
+    """The line end that `text` uses most, the earlier one among equals; LF when it has none."""
+    counts: dict[str, int] = {}
+    for end in _END.findall(text):
+        counts[end] = counts.get(end, 0) + 1
+    return max(counts, key=counts.__getitem__) if counts else "\n"
+
+
+def leading(line: str) -> str:
+    """The spaces and tabs that `line` begins with."""
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def is_blank(line: str) -> bool:
+    """Whether `line` holds nothing but white space."""
+    return not line.strip()
