@@ -8,8 +8,16 @@ This file knows nothing of tokenizers; it imports the standard library only.
 """
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from specd.daemon.rewrite.lines import normalise
+
+if TYPE_CHECKING:
+    from specd.daemon.rewrite.region import Region
+
+PromptForm = Literal["chat", "region"]
 
 _BACKTICKS = re.compile(r"`{3,}")
 
@@ -41,3 +49,39 @@ def region_answer(tag: str, region: str) -> str:
 
 def _without_last_end(text: str) -> str:
     return text.removesuffix("\n")
+
+
+class PromptTooLong(Exception):
+    """The prompt and its answer do not fit the model's window; the message gives the figures and what to do."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What to send and what to expect.
+
+    messages: [{"role", "content"}]; predicted: the answer that changes nothing (fence, region, fence), for drafting;
+    indent: the common indentation taken off the region; tag, fence: those of the predicted answer; exact: blanks at
+    line ends and blank lines at the region's edges count as text, since the instruction speaks of them.
+    """
+
+    messages: list[dict[str, str]]
+    predicted: str
+    indent: str
+    tag: str
+    fence: str
+    exact: bool
+
+
+def build_prompt(
+    form: PromptForm,
+    *,
+    path: str | None,
+    language: str | None,
+    text: str,
+    region: "Region",
+    instruction: str,
+    budget: int | None = None,
+    count: Callable[[str], int] | None = None,
+) -> Prompt:
+    """budget: the model's window in tokens, for prompt and answer together."""
+    raise NotImplementedError
