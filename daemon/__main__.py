@@ -1,0 +1,8 @@
+"""`python -m specd.daemon` is the `specd` command; the daemon is started this way, by the interpreter of its client."""
+
+import sys
+
+from specd.daemon.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

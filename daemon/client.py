@@ -1,0 +1,178 @@
+"""A client of the daemon, with the standard library alone. Blocking; `RewriteStream.cancel` may be called from any
+thread. Every error is a SpecdError whose message is for the user.
+"""
+
+import contextlib
+import http.client
+import json
+import os
+import socket
+from collections.abc import Iterator
+from typing import Any, Final
+
+from specd.daemon import __version__, wire
+from specd.daemon.errors import DaemonUnavailable, SpecdError, VersionMismatch, error_of
+from specd.daemon.protocol import (
+    CLIENT_HEADER,
+    OUTCOMES,
+    VERSION_HEADER,
+    Event,
+    PrepareReply,
+    PrepareRequest,
+    RewriteRequest,
+    decode_event,
+)
+from specd.daemon.transport import Address, Connection
+
+_LOST: Final = (
+    "the daemon ended in the middle of the job; nothing was lost. Try again, and if it happens again see {log}."
+)
+
+
+class Client:
+    """Requests to the daemon at `address`, one connection each. `name` tells its queue whose jobs these are."""
+
+    def __init__(self, address: Address, *, name: str | None = None, connect_timeout: float = 5.0) -> None:
+        self.address = address
+        self.name = name or f"pid-{os.getpid()}"
+        self._connect_timeout = connect_timeout
+
+    def is_reachable(self) -> bool:
+        """Whether somebody listens at the address."""
+        connection = Connection(self.address, connect_timeout=self._connect_timeout)
+        try:
+            connection.connect()
+        except DaemonUnavailable:
+            return False
+        connection.close()
+        return True
+
+    def rewrite(self, request: RewriteRequest) -> "RewriteStream":
+        """Start a rewrite. Raises DaemonUnavailable, VersionMismatch, Busy, UsageError before the first event."""
+        connection, response = self._send("POST", "/v1/rewrite", wire.to_json(request), timeout=None)
+        return RewriteStream(connection, response)
+
+    def prepare(self, request: PrepareRequest, *, timeout: float | None = None) -> PrepareReply:
+        """Warm the prompt's fixed part and wait until that is done."""
+        data = self._call("POST", "/v1/prepare", wire.to_json(request), timeout=timeout)
+        return wire.from_json(PrepareReply, data, ignore_unknown=True)
+
+    def status(self, *, timeout: float = 10.0) -> dict[str, Any]:
+        """What the daemon says of itself; see docs/http.md for the fields."""
+        data: dict[str, Any] = self._call("GET", "/v1/status", None, timeout=timeout)
+        return data
+
+    def metrics(self, *, timeout: float = 10.0) -> str:
+        """Counters in Prometheus text format."""
+        connection, response = self._send("GET", "/metrics", None, timeout=timeout)
+        with contextlib.closing(connection):
+            return response.read().decode()
+
+    def shutdown(self, *, drain: bool = True, timeout: float = 10.0) -> dict[str, Any]:
+        """Ask the daemon to end: after its jobs (drain) or at once. Returns before it has ended."""
+        data: dict[str, Any] = self._call("POST", "/v1/shutdown", {"drain": drain}, timeout=timeout)
+        return data
+
+    def _call(self, method: str, path: str, body: Any, timeout: float | None) -> Any:
+        connection, response = self._send(method, path, body, timeout)
+        with contextlib.closing(connection), _lost_connection_as_error():
+            return json.loads(response.read())
+
+    def _send(
+        self, method: str, path: str, body: Any, timeout: float | None
+    ) -> tuple[Connection, http.client.HTTPResponse]:
+        connection = Connection(self.address, connect_timeout=self._connect_timeout, timeout=timeout)
+        headers = {VERSION_HEADER: __version__, CLIENT_HEADER: self.name, "Content-Type": "application/json"}
+        if self.address.token:
+            headers["Authorization"] = f"Bearer {self.address.token}"
+        payload = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        try:
+            with _lost_connection_as_error():
+                connection.connect()
+                connection.request(method, path, body=payload, headers=headers)
+                response = connection.getresponse()
+                if response.status >= 400:
+                    raise _error_in(response)
+        except BaseException:
+            connection.close()
+            raise
+        return connection, response
+
+
+class RewriteStream:
+    """The events of one rewrite, as an iterator that ends after the outcome. Closing or `cancel` cancels the job."""
+
+    def __init__(self, connection: Connection, response: http.client.HTTPResponse) -> None:
+        self._connection = connection
+        self._response = response
+        self._is_over = False
+        self._is_cancelled = False
+
+    def __iter__(self) -> Iterator[Event]:
+        """Raises DaemonUnavailable if the stream ends without an outcome (the daemon was killed, say)."""
+        with self, _lost_connection_as_error():
+            name, data = "", ""
+            while not self._is_over:
+                try:
+                    raw = self._response.readline()
+                except (OSError, http.client.HTTPException):
+                    raw = b""
+                if self._is_cancelled:
+                    return
+                if not raw:
+                    raise http.client.IncompleteRead(b"")
+                line = raw.decode().rstrip("\r\n")
+                if line.startswith("event: "):
+                    name = line[7:]
+                elif line.startswith("data: "):
+                    data = line[6:]
+                elif not line and name:
+                    event = decode_event(name, data)
+                    name, data = "", ""
+                    if event is not None:
+                        self._is_over = isinstance(event, OUTCOMES)
+                        yield event
+
+    def cancel(self) -> None:
+        """Cancel the job: the daemon ends it before its next step. Safe from any thread; the iterator just ends."""
+        self._is_cancelled = True
+        if self._connection.raw is not None:
+            with contextlib.suppress(OSError):
+                self._connection.raw.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Let go of the connection; cancels the job if it is not over."""
+        self._response.close()
+        self._connection.close()
+
+    def __enter__(self) -> "RewriteStream":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@contextlib.contextmanager
+def _lost_connection_as_error() -> Iterator[None]:
+    from specd.daemon.paths import log_path
+
+    try:
+        yield
+    except TimeoutError as error:
+        raise DaemonUnavailable(
+            "the daemon does not answer in time; see `specd status`, or `specd stop --now`."
+        ) from error
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise DaemonUnavailable(_LOST.format(log=log_path())) from error
+
+
+def _error_in(response: http.client.HTTPResponse) -> SpecdError:
+    body = response.read()
+    try:
+        error = json.loads(body)["error"]
+        code, message = str(error["code"]), str(error["message"])
+    except (ValueError, KeyError, TypeError):
+        return SpecdError(f"the daemon answered {response.status} {response.reason} to a request of this client.")
+    if code == VersionMismatch.code:
+        return VersionMismatch(message, str(error.get("daemon_version", "")))
+    return error_of(code, message)

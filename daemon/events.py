@@ -1,0 +1,178 @@
+"""Events of a rewrite job, as the daemon sends them. Exactly one of them is an outcome, and it is the last one."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from specd.daemon import wire
+from specd.daemon.errors import SpecdError, error_of
+
+
+@dataclass(frozen=True)
+class Queued:
+    """The job waits; `position` 1 is next."""
+
+    position: int
+
+
+@dataclass(frozen=True)
+class Loading:
+    """The model is being loaded. fraction in 0..1."""
+
+    fraction: float
+    message: str
+
+
+@dataclass(frozen=True)
+class RegionChosen:
+    """Which lines are rewritten, and in words for the user."""
+
+    job: str
+    start_line: int
+    end_line: int
+    kind: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the answer is. fraction: share of the region's lines passed, 0..1. Tokens a second of decoding alone."""
+
+    tokens: int
+    steps: int
+    tokens_per_second: float
+    fraction: float
+
+
+@dataclass(frozen=True)
+class HunkReady:
+    """Lines start_line:end_line of the text as it was sent become new_lines (each with its line end)."""
+
+    start_line: int
+    end_line: int
+    new_lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Counts and times (seconds) of a job. tokens: of the answer. accepted: of these, how many a draft had right."""
+
+    job: str = ""
+    model: str = ""
+    hunks: int = 0
+    lines: int = 0
+    tokens: int = 0
+    steps: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    prefill_reused: int = 0
+    prefill_new: int = 0
+    queue_seconds: float = 0.0
+    load_seconds: float = 0.0
+    first_token_seconds: float | None = None
+    first_hunk_seconds: float | None = None
+    generate_seconds: float = 0.0
+    total_seconds: float = 0.0
+
+    @property
+    def tokens_per_step(self) -> float:
+        return self.tokens / self.steps if self.steps else 0.0
+
+    @property
+    def drafted_share(self) -> float:
+        """Share of the answer's tokens that were accepted drafts, 0..1."""
+        return min(1.0, self.accepted / self.tokens) if self.tokens else 0.0
+
+
+@dataclass(frozen=True)
+class Done:
+    """All hunks are out. sha256: of the whole text after them, in UTF-8. notes: what the user should know."""
+
+    sha256: str
+    summary: Summary
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NoChange:
+    """The model gave the region back as it was."""
+
+    summary: Summary
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Declined:
+    """The model answered with words (a refusal, a question) instead of code."""
+
+    message: str
+    summary: Summary
+
+
+@dataclass(frozen=True)
+class Truncated:
+    """The answer hit a limit before its end; hunks sent so far are good, the rest of the region is as before."""
+
+    message: str
+    sha256: str
+    summary: Summary
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The job ended by an error. code and message as in errors.py."""
+
+    code: str
+    message: str
+    summary: Summary = Summary()
+
+    def error(self) -> SpecdError:
+        return error_of(self.code, self.message)
+
+
+@dataclass(frozen=True)
+class Cancelled:
+    """The client or `specd stop` ended the job."""
+
+    message: str = "cancelled"
+    summary: Summary = Summary()
+
+
+Outcome = Done | NoChange | Declined | Truncated | Failed | Cancelled
+Event = Queued | Loading | RegionChosen | Progress | HunkReady | Outcome
+OUTCOMES: Final = (Done, NoChange, Declined, Truncated, Failed, Cancelled)
+
+_EVENTS: Final[dict[str, type[Any]]] = {
+    "queued": Queued,
+    "loading": Loading,
+    "region": RegionChosen,
+    "progress": Progress,
+    "hunk": HunkReady,
+    "done": Done,
+    "no_change": NoChange,
+    "declined": Declined,
+    "truncated": Truncated,
+    "error": Failed,
+    "cancelled": Cancelled,
+}
+_NAMES: Final = {kind: name for name, kind in _EVENTS.items()}
+
+
+def event_name(event: Event) -> str:
+    """The name of an event on the wire, e.g. "hunk"."""
+    return _NAMES[type(event)]
+
+
+def encode_event(event: Event) -> bytes:
+    """One server-sent event: `event: NAME`, `data: JSON`, empty line."""
+    data = json.dumps(wire.to_json(event), ensure_ascii=False, separators=(",", ":"))
+    return f"event: {event_name(event)}\ndata: {data}\n\n".encode()
+
+
+def decode_event(name: str, data: str) -> Event | None:
+    """The event that a server sent; None for a kind that this version does not know. Raises WireError if ill-formed."""
+    kind = _EVENTS.get(name)
+    if kind is None:
+        return None
+    event: Event = wire.from_json(kind, json.loads(data), ignore_unknown=True)
+    return event

@@ -1,0 +1,212 @@
+"""What clients and the daemon say to each other: requests, events, replies; each a frozen dataclass with a JSON form.
+
+Transport is HTTP/1.1 (see docs/http.md). `POST /v1/rewrite` takes a RewriteRequest and streams events as server-sent
+events, `event: NAME` and `data: JSON`; exactly one of them is an outcome (OUTCOMES), and it is the last one.
+Lines are 0-based and half-open everywhere here, counted with LF, CRLF and CR as line ends (as LSP does).
+No heavy imports: editors' servers and the shell command use this file as it is.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from specd.daemon import wire
+from specd.daemon.errors import UsageError
+from specd.daemon.events import (
+    OUTCOMES,
+    Cancelled,
+    Declined,
+    Done,
+    Event,
+    Failed,
+    HunkReady,
+    Loading,
+    NoChange,
+    Outcome,
+    Progress,
+    Queued,
+    RegionChosen,
+    Summary,
+    Truncated,
+    decode_event,
+    encode_event,
+    event_name,
+)
+
+__all__ = [
+    "CLIENT_HEADER",
+    "OUTCOMES",
+    "VERSION_HEADER",
+    "Cancelled",
+    "ContextFile",
+    "Declined",
+    "Done",
+    "Event",
+    "Failed",
+    "GuardMode",
+    "HunkReady",
+    "Loading",
+    "NoChange",
+    "Outcome",
+    "PrepareReply",
+    "PrepareRequest",
+    "Progress",
+    "Queued",
+    "RegionChosen",
+    "RewriteRequest",
+    "Sampling",
+    "Speculation",
+    "Summary",
+    "Target",
+    "Truncated",
+    "decode_event",
+    "encode_event",
+    "event_name",
+    "parse_prepare",
+    "parse_rewrite",
+]
+
+VERSION_HEADER: Final = "X-Specd-Version"
+CLIENT_HEADER: Final = "X-Specd-Client"
+
+GuardMode = Literal["report", "refuse", "off"]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How tokens are picked. temperature 0 is greedy; top_k 0 and top_p 1 switch their filter off."""
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Speculation:
+    """What drafts. k: tokens drafted a step at most (None = the daemon's setting, 0 = plain decoding).
+
+    draft, dflash: folders of a draft model and of a DFlash drafter ("" = none, None = the daemon's setting).
+    proposer: None or "auto" lets the daemon choose; "edit" and "ngram" insist on one.
+    """
+
+    k: int | None = None
+    draft: str | None = None
+    dflash: str | None = None
+    proposer: Literal["auto", "edit", "ngram"] | None = None
+
+
+@dataclass(frozen=True)
+class ContextFile:
+    """Another text whose tokens may be drafted from. `text` as the client has it, or None: the daemon reads `path`."""
+
+    path: str
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """The text and the part of it to rewrite. `path` names it to the model and tells the language; it is never opened.
+
+    lines: (first, end), 0-based, half-open. at: a 0-based line; the smallest definition around it is taken.
+    Neither: the whole text.
+    """
+
+    text: str
+    path: str | None = None
+    language: str | None = None
+    lines: tuple[int, int] | None = None
+    at: int | None = None
+
+
+@dataclass(frozen=True)
+class RewriteRequest:
+    """Rewrite a part of a text by instruction. None takes the daemon's setting.
+
+    model: a folder (absolute) or a name the daemon knows. max_tokens: tokens the answer may have.
+    client: whose job this is, for fairness between clients; any string, such as "nvim-4711".
+    """
+
+    target: Target
+    instruction: str
+    model: str | None = None
+    max_tokens: int | None = None
+    guard: GuardMode | None = None
+    sampling: Sampling = Sampling()
+    speculation: Speculation = Speculation()
+    context: tuple[ContextFile, ...] = ()
+    client: str = ""
+
+
+@dataclass(frozen=True)
+class PrepareRequest:
+    """Warm what a later RewriteRequest with the same target and model begins with. Never delays a rewrite."""
+
+    target: Target
+    model: str | None = None
+    client: str = ""
+
+
+@dataclass(frozen=True)
+class PrepareReply:
+    """What `prepare` did, in tokens of the prompt's fixed part. `replaced`: a newer prepare took its place."""
+
+    reused: int
+    new: int
+    seconds: float
+    replaced: bool = False
+
+
+def parse_rewrite(data: Any) -> RewriteRequest:
+    """A RewriteRequest from decoded JSON. Raises UsageError naming the field that is wrong."""
+    request = _parse(RewriteRequest, data)
+    if not request.instruction.strip():
+        raise UsageError("the instruction is empty; say what to change, such as 'rename Grid to Mesh'.")
+    _check_target(request.target)
+    _check_text(request.instruction, "instruction")
+    sampling = request.sampling
+    _require(0 <= sampling.temperature <= 100, "sampling.temperature must be from 0 to 100")
+    _require(sampling.top_k >= 0, "sampling.top_k must be 0 or more")
+    _require(0 < sampling.top_p <= 1, "sampling.top_p must be above 0 and at most 1")
+    _require(0 <= sampling.min_p < 1, "sampling.min_p must be 0 or more and below 1")
+    _require(0 <= sampling.seed < 2**63, "sampling.seed must be 0 or more and fit in 63 bits")
+    _require(request.max_tokens is None or request.max_tokens > 0, "max_tokens must be 1 or more")
+    _require(request.speculation.k is None or request.speculation.k >= 0, "speculation.k must be 0 or more")
+    return request
+
+
+def parse_prepare(data: Any) -> PrepareRequest:
+    """A PrepareRequest from decoded JSON. Raises UsageError naming the field that is wrong."""
+    request = _parse(PrepareRequest, data)
+    _check_target(request.target)
+    return request
+
+
+def _parse(kind: type[wire.T], data: Any) -> wire.T:
+    try:
+        return wire.from_json(kind, data)
+    except wire.WireError as error:
+        raise UsageError(f"the request is wrong: {error}") from None
+
+
+def _check_target(target: Target) -> None:
+    _check_text(target.text, "target.text")
+    if target.lines is not None:
+        first, end = target.lines
+        _require(0 <= first < end, "target.lines must be a first line and an end beyond it, 0-based")
+        _require(target.at is None, "target.lines and target.at exclude each other")
+    _require(target.at is None or target.at >= 0, "target.at must be 0 or more")
+
+
+def _check_text(text: str, field: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{field} has half of a surrogate pair at character {error.start}; send whole characters."
+        ) from None
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise UsageError(message)

@@ -1,0 +1,120 @@
+"""Addresses of a daemon, and HTTP connections to them: a unix socket, or loopback TCP with a token.
+
+An address is `unix:/path/of/socket` (a bare path means the same) or `http://127.0.0.1:PORT`. Other hosts are refused on
+both sides: to use a daemon on another machine, forward its socket, e.g. `ssh -L /tmp/specd.sock:REMOTE_SOCKET HOST`.
+"""
+
+import http.client
+import json
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from specd.daemon import paths
+from specd.daemon.errors import DaemonUnavailable, UsageError
+
+ADDRESS_VARIABLE: Final = "SPECD_DAEMON"
+TOKEN_VARIABLE: Final = "SPECD_TOKEN"
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+HAS_UNIX_SOCKETS: Final = hasattr(socket, "AF_UNIX")
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a daemon listens: `socket` is a path, or `host` and `port` with a `token`."""
+
+    socket: Path | None = None
+    host: str = ""
+    port: int = 0
+    token: str = ""
+
+    def __str__(self) -> str:
+        return f"unix:{self.socket}" if self.socket else f"http://{self.host}:{self.port}"
+
+
+def parse_address(text: str) -> Address:
+    """The address that `text` names. Raises UsageError if it is none, or not of this machine."""
+    if text.startswith("http://"):
+        host, _, port = text.removeprefix("http://").rstrip("/").rpartition(":")
+        host = host.strip("[]")
+        if host not in LOOPBACK:
+            raise UsageError(
+                f"{ADDRESS_VARIABLE}={text}: specd speaks TCP on this machine only (http://127.0.0.1:PORT).\n"
+                "For a daemon elsewhere forward its socket: ssh -L /tmp/specd.sock:REMOTE_SOCKET HOST"
+            )
+        if not port.isdigit() or not 0 <= int(port) < 65536:
+            raise UsageError(f"{ADDRESS_VARIABLE}={text}: the port is missing; write http://127.0.0.1:PORT")
+        return Address(host=host, port=int(port), token=os.environ.get(TOKEN_VARIABLE, ""))
+    if "://" in text or not text:
+        raise UsageError(f"{ADDRESS_VARIABLE}={text}: write unix:/path/of/socket or http://127.0.0.1:PORT")
+    path = Path(text.removeprefix("unix:")).expanduser().absolute()
+    paths.check_socket_path(path)
+    return Address(socket=path)
+
+
+def given_address() -> Address | None:
+    """The address in $SPECD_DAEMON, or None."""
+    text = os.environ.get(ADDRESS_VARIABLE)
+    return parse_address(text) if text else None
+
+
+def default_address() -> Address:
+    """Where this user's daemon listens: the socket in the run folder, or, where there are no unix sockets, what the
+    daemon wrote to the token file beside it. Port 0: no such file, so no daemon.
+    """
+    if HAS_UNIX_SOCKETS:
+        return Address(socket=paths.default_socket())
+    return read_token_file(token_file()) or Address(host="127.0.0.1")
+
+
+def token_file() -> Path:
+    """Where a daemon on TCP writes its port and token, mode 0600."""
+    return paths.run_folder() / "daemon.json"
+
+
+def read_token_file(path: Path) -> Address | None:
+    """The address in a token file; None if there is none or it is broken."""
+    try:
+        data = json.loads(path.read_text())
+        return Address(host=str(data["host"]), port=int(data["port"]), token=str(data["token"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write_token_file(path: Path, address: Address) -> None:
+    """Write host, port and token so that only the user can read them."""
+    path.unlink(missing_ok=True)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(fd, "w") as file:
+        json.dump({"host": address.host, "port": address.port, "token": address.token}, file)
+
+
+class Connection(http.client.HTTPConnection):
+    """An HTTP connection to an Address. `connect_timeout` and `timeout` (of each read) are in seconds."""
+
+    def __init__(self, address: Address, *, connect_timeout: float = 5.0, timeout: float | None = None) -> None:
+        super().__init__(address.host or "localhost", address.port or None)
+        self.address = address
+        self.raw: socket.socket | None = None  # stays known after the response has taken the connection over
+        self._connect_timeout = connect_timeout
+        self._read_timeout = timeout
+
+    def connect(self) -> None:
+        """Raises DaemonUnavailable if nobody listens there."""
+        try:
+            if self.address.socket:
+                self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                self.sock.settimeout(self._connect_timeout)
+                self.sock.connect(str(self.address.socket))
+            else:
+                if not self.address.port:
+                    raise ConnectionRefusedError
+                self.sock = socket.create_connection((self.address.host, self.address.port), self._connect_timeout)
+        except OSError as error:
+            self.close()
+            reason = f" ({error.strerror})" if error.strerror else ""
+            raise DaemonUnavailable(f"no daemon answers at {self.address}{reason}.") from error
+        self.sock.settimeout(self._read_timeout)
+        self.raw = self.sock

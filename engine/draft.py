@@ -1,0 +1,78 @@
+"""What a proposer is: something that guesses the next tokens of a sequence, right or wrong, for the target to verify.
+
+A Draft is a chain or a tree of tokens after the newest committed one. Nothing here decides which tokens are accepted:
+see verify.py.
+"""
+
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+
+@dataclass
+class Sequence:
+    """All committed tokens, the prompt's first. The newest one is not yet in the target's cache: a step begins with it."""
+
+    tokens: list[int]
+    prompt_length: int
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def output(self) -> list[int]:
+        return self.tokens[self.prompt_length :]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """k guessed tokens; the empty draft is valid and means a plain decode step."""
+
+    tokens: Tensor  # [k] int32, parents before children
+    parents: Tensor | None = None  # [k] int32 index into tokens, -1 = the newest committed token; None means a chain
+    probs: Tensor | None = None  # [k, V] float32, the law each token was sampled from; None = a point mass
+
+    @property
+    def size(self) -> int:
+        return int(self.tokens.shape[0])
+
+    @staticmethod
+    def chain(tokens: list[int]) -> "Draft":
+        return Draft(torch.tensor(tokens, dtype=torch.int32))
+
+
+EMPTY = Draft(torch.empty(0, dtype=torch.int32))
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What one step appended to the sequence.
+
+    taps: [n, T, H] outputs of the target's tapped layers at the n positions that entered its cache since the last
+    Committed (the prompt's at first, then the accepted rows'); None where nobody asked for taps.
+    """
+
+    tokens: list[int]
+    proposer: str | None = None  # who drafted; None = nobody
+    drafted: int = 0
+    accepted: int = 0
+    taps: Tensor | None = field(default=None, compare=False)
+
+
+@runtime_checkable
+class Proposer(Protocol):
+    """Drafts tokens. Every proposer observes every step, whoever drafted it, so that any of them can draft the next."""
+
+    name: str
+    max_k: int
+
+    def propose(self, seq: Sequence, k: int) -> Draft:
+        """A draft of at most k tokens after seq's newest; it may be shorter or empty."""
+
+    def observe(self, seq: Sequence, committed: Committed) -> None:
+        """seq has grown by committed.tokens. The first call comes after prefill: seq is the prompt and one token."""
+
+    def truncate(self, length: int) -> None:
+        """Forgets what it knows of positions >= length. Absolute and idempotent."""

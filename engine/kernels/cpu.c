@@ -1,0 +1,310 @@
+/* The model's operations on a CPU, in float32, for any number of rows.
+ *
+ * Promise: a row's result depends on that row's inputs alone, never on how many rows are computed with it. Every sum has
+ * one order: 8 lanes over the reduced index, lane l taking elements l, l+8, l+16, ..., then a fixed tree over the lanes.
+ * That is what makes a verify step of k+1 rows bit-equal to k+1 decode steps.
+ *
+ * Weights are float32 or bfloat16 (widened exactly, so bfloat16 storage halves the bytes read and changes nothing).
+ * Compiled by cpu.py; the torch twin of each function, and its test oracle, is in ../ops.py.
+ */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef _OPENMP
+extern int omp_get_thread_num(void);
+extern int omp_get_num_threads(void);
+#else
+static int omp_get_thread_num(void) { return 0; }
+static int omp_get_num_threads(void) { return 1; }
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+
+typedef float f8 __attribute__((vector_size(32), aligned(4)));
+typedef int32_t i8 __attribute__((vector_size(32)));
+typedef uint32_t u8 __attribute__((vector_size(32)));
+typedef uint16_t h8 __attribute__((vector_size(16), aligned(2)));
+
+enum { LANES = 8, N_BLOCK = 4, M_BLOCK = 3, M_TILE = 96, ROWS = 4 };
+
+INLINE float lane_sum(f8 a) { return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7])); }
+INLINE f8 splat(float a) { return (f8){a, a, a, a, a, a, a, a}; }
+
+/* 8 elements of row `w` from index `k`, as float32. `n` < 8 leaves zeros in the missing lanes. */
+INLINE f8 load_f32(const float *w, int64_t k) { return *(const f8 *)(w + k); }
+INLINE f8 load_bf16(const uint16_t *w, int64_t k) {
+    u8 wide = __builtin_convertvector(*(const h8 *)(w + k), u8) << 16;
+    f8 out;
+    memcpy(&out, &wide, sizeof out);
+    return out;
+}
+INLINE f8 load_part(const float *w, int64_t k, int n) {
+    f8 out = {0};
+    for (int i = 0; i < n; i++) out[i] = w[k + i];
+    return out;
+}
+
+/* y[m, n] for m < mb, n < nb: each an independent dot product in the one order. mb and nb are constants at each call. */
+INLINE void dot_block(const float *x, int64_t ldx, int mb, const float *w, int64_t ldw, int nb, int64_t K,
+                      const float *bias, float *y, int64_t ldy) {
+    f8 acc[M_BLOCK][N_BLOCK] = {0};
+    int64_t k = 0;
+    for (; k + LANES <= K; k += LANES) {
+        f8 xv[M_BLOCK];
+        for (int m = 0; m < mb; m++) xv[m] = load_f32(x + m * ldx, k);
+        for (int n = 0; n < nb; n++) {
+            f8 wv = load_f32(w + n * ldw, k);
+            for (int m = 0; m < mb; m++) acc[m][n] += xv[m] * wv;
+        }
+    }
+    if (k < K)
+        for (int n = 0; n < nb; n++) {
+            f8 wv = load_part(w + n * ldw, k, (int)(K - k));
+            for (int m = 0; m < mb; m++) acc[m][n] += load_part(x + m * ldx, k, (int)(K - k)) * wv;
+        }
+    for (int m = 0; m < mb; m++)
+        for (int n = 0; n < nb; n++) y[m * ldy + n] = lane_sum(acc[m][n]) + (bias ? bias[n] : 0.0f);
+}
+
+/* One row of x against 4 bf16 rows of W without the scratch copy: the decode step, bound by the weight read. */
+INLINE void dot_row_bf16(const float *x, const uint16_t *w, int64_t K, const float *bias, float *y) {
+    f8 acc[N_BLOCK] = {0};
+    for (int64_t k = 0; k < K; k += LANES) {
+        f8 xv = load_f32(x, k);
+        for (int n = 0; n < N_BLOCK; n++) acc[n] += xv * load_bf16(w + n * K, k);
+    }
+    for (int n = 0; n < N_BLOCK; n++) y[n] = lane_sum(acc[n]) + (bias ? bias[n] : 0.0f);
+}
+
+#define DOT(mb, nb) dot_block(xr, K, mb, rows, K, nb, K, b, yr, N)
+#define DOT_N(mb)                                                                                                      \
+    do {                                                                                                               \
+        if (nb == 4) DOT(mb, 4);                                                                                       \
+        else if (nb == 3) DOT(mb, 3);                                                                                  \
+        else if (nb == 2) DOT(mb, 2);                                                                                  \
+        else DOT(mb, 1);                                                                                               \
+    } while (0)
+
+/* y[M, N] = x[M, K] W[N, K]^T + bias[N]; W is bfloat16 where is_bf16, else float32. Threads share out the rows of W. */
+void specd_linear(const float *x, const void *W, int is_bf16, const float *bias, float *y, int64_t M, int64_t N, int64_t K) {
+#pragma omp parallel
+    {
+        int64_t blocks = (N + N_BLOCK - 1) / N_BLOCK, t = omp_get_thread_num(), T = omp_get_num_threads();
+        int64_t first = blocks * t / T, last = blocks * (t + 1) / T;
+        float *scratch = is_bf16 ? malloc(sizeof(float) * N_BLOCK * K) : NULL;
+        for (int64_t m0 = 0; m0 < M; m0 += M_TILE) {
+            int64_t m1 = MIN(m0 + M_TILE, M);
+            for (int64_t j = first; j < last; j++) {
+                int64_t n0 = j * N_BLOCK;
+                int nb = (int)MIN(N_BLOCK, N - n0);
+                const float *b = bias ? bias + n0 : NULL, *rows;
+                if (is_bf16) {
+                    const uint16_t *w = (const uint16_t *)W + n0 * K;
+                    if (M == 1 && nb == N_BLOCK && K % LANES == 0) {
+                        dot_row_bf16(x, w, K, b, y + n0);
+                        continue;
+                    }
+                    int64_t i = 0, count = nb * K;
+                    for (; i + LANES <= count; i += LANES) *(f8 *)(scratch + i) = load_bf16(w, i);
+                    for (; i < count; i++) {
+                        uint32_t bits = (uint32_t)w[i] << 16;
+                        memcpy(scratch + i, &bits, 4);
+                    }
+                    rows = scratch;
+                } else {
+                    rows = (const float *)W + n0 * K;
+                }
+                for (int64_t m = m0; m < m1; m += M_BLOCK) {
+                    const float *xr = x + m * K;
+                    float *yr = y + m * N + n0;
+                    int64_t mb = MIN(M_BLOCK, m1 - m);
+                    if (mb == 3) DOT_N(3);
+                    else if (mb == 2) DOT_N(2);
+                    else DOT_N(1);
+                }
+            }
+        }
+        free(scratch);
+    }
+}
+
+INLINE float rms_scale(const float *x, int64_t n, float eps) {
+    f8 acc = {0};
+    int64_t k = 0;
+    for (; k + LANES <= n; k += LANES) acc += load_f32(x, k) * load_f32(x, k);
+    if (k < n) acc += load_part(x, k, (int)(n - k)) * load_part(x, k, (int)(n - k));
+    return 1.0f / sqrtf(lane_sum(acc) / (float)n + eps);
+}
+
+/* x[M, H] += delta[M, H] (where given), then out = x / rms(x) * weight. */
+void specd_add_rms_norm(float *x, const float *delta, const float *weight, float eps, float *out, int64_t M, int64_t H) {
+    for (int64_t m = 0; m < M; m++) {
+        float *row = x + m * H;
+        if (delta)
+            for (int64_t i = 0; i < H; i++) row[i] += delta[m * H + i];
+        float scale = rms_scale(row, H, eps);
+        for (int64_t i = 0; i < H; i++) out[m * H + i] = row[i] * scale * weight[i];
+    }
+}
+
+/* out[M, I] = silu(gate) * up, gate_up[M, 2 I]. */
+void specd_silu_mul(const float *gate_up, float *out, int64_t M, int64_t I) {
+    for (int64_t m = 0; m < M; m++)
+        for (int64_t i = 0; i < I; i++) {
+            float g = gate_up[m * 2 * I + i];
+            out[m * I + i] = g / (1.0f + expf(-g)) * gate_up[m * 2 * I + I + i];
+        }
+}
+
+INLINE void norm_rope(const float *in, const float *weight, float eps, const float *cosine, const float *sine, float *out,
+                      int64_t D) {
+    float scale = weight ? rms_scale(in, D, eps) : 1.0f;
+    int64_t half = D / 2;
+    for (int64_t i = 0; i < half; i++) {
+        float a = in[i] * scale * (weight ? weight[i] : 1.0f);
+        float b = in[i + half] * scale * (weight ? weight[i + half] : 1.0f);
+        out[i] = a * cosine[i] - b * sine[i];
+        out[i + half] = b * cosine[i] + a * sine[i];
+    }
+}
+
+/* Splits qkv[M, (Hq + 2 G) D]; q and k get their norm (where weights are given) and RoPE at the row's position;
+ * q goes to q_out[M, Hq, D], k and v to the cache rows slots[m] of k_cache, v_cache [slots, G, D].
+ * cosine, sine: [M, D/2]. */
+void specd_qk_norm_rope_store(const float *qkv, const float *q_weight, const float *k_weight, float eps,
+                              const float *cosine, const float *sine, const int64_t *slots, float *q_out, float *k_cache,
+                              float *v_cache, int64_t M, int64_t Hq, int64_t G, int64_t D) {
+    for (int64_t m = 0; m < M; m++) {
+        const float *row = qkv + m * (Hq + 2 * G) * D, *c = cosine + m * D / 2, *s = sine + m * D / 2;
+        for (int64_t h = 0; h < Hq; h++) norm_rope(row + h * D, q_weight, eps, c, s, q_out + (m * Hq + h) * D, D);
+        for (int64_t g = 0; g < G; g++)
+            norm_rope(row + (Hq + g) * D, k_weight, eps, c, s, k_cache + (slots[m] * G + g) * D, D);
+        memcpy(v_cache + slots[m] * G * D, row + (Hq + G) * D, sizeof(float) * G * D);
+    }
+}
+
+/* mask ? a : b, lane by lane; mask lanes are 0 or -1 as comparisons give them. */
+INLINE f8 select8(i8 mask, f8 a, f8 b) {
+    i8 ai, bi;
+    memcpy(&ai, &a, sizeof ai);
+    memcpy(&bi, &b, sizeof bi);
+    ai = (ai & mask) | (bi & ~mask);
+    memcpy(&a, &ai, sizeof a);
+    return a;
+}
+
+/* e^x for x <= 0: range reduction by log 2 and a degree-6 polynomial; relative error about 2e-7. */
+INLINE f8 exp8(f8 x) {
+    x = select8(x < splat(-87.0f), splat(-87.0f), x);
+    f8 t = x * splat(1.44269504f) - splat(0.5f);
+    i8 n = __builtin_convertvector(t, i8); /* truncation of x log2(e) - 1/2 rounds to nearest for x <= 0 */
+    f8 r = x - __builtin_convertvector(n, f8) * splat(0.693359375f);
+    r -= __builtin_convertvector(n, f8) * splat(-2.12194440e-4f);
+    f8 p = splat(1.9875691500e-4f);
+    p = p * r + splat(1.3981999507e-3f);
+    p = p * r + splat(8.3334519073e-3f);
+    p = p * r + splat(4.1665795894e-2f);
+    p = p * r + splat(1.6666665459e-1f);
+    p = p * r + splat(5.0000001201e-1f);
+    p = p * r * r + r + splat(1.0f);
+    i8 bits = (n + 127) << 23;
+    f8 scale;
+    memcpy(&scale, &bits, sizeof scale);
+    return p * scale;
+}
+
+/* Attention of `rows` <= ROWS query rows of one head over the keys named by slots[]; row r sees the first count[r]
+ * of them. scores: scratch [ROWS, stride], stride a multiple of 8. */
+INLINE void attend(const float *q, int64_t q_stride, int rows, const float *K, const float *V, int64_t kv_stride,
+                   const int64_t *slots, const int64_t *count, int64_t D, float scale, float *scores, int64_t stride,
+                   float *out) {
+    int64_t most = 0;
+    for (int r = 0; r < rows; r++) most = count[r] > most ? count[r] : most;
+    for (int64_t j = 0; j < most; j++) {
+        const float *key = K + slots[j] * kv_stride;
+        f8 acc[ROWS] = {0};
+        int64_t d = 0;
+        for (; d + LANES <= D; d += LANES) {
+            f8 kv = load_f32(key, d);
+            for (int r = 0; r < rows; r++) acc[r] += load_f32(q + r * q_stride, d) * kv;
+        }
+        if (d < D)
+            for (int r = 0; r < rows; r++)
+                acc[r] += load_part(q + r * q_stride, d, (int)(D - d)) * load_part(key, d, (int)(D - d));
+        for (int r = 0; r < rows; r++) scores[r * stride + j] = lane_sum(acc[r]) * scale;
+    }
+    float total[ROWS];
+    for (int r = 0; r < rows; r++) {
+        float *s = scores + r * stride, top = -INFINITY;
+        for (int64_t j = 0; j < count[r]; j++) top = s[j] > top ? s[j] : top;
+        for (int64_t j = count[r]; j < stride; j++) s[j] = -INFINITY;
+        f8 sum = {0};
+        for (int64_t j = 0; j < count[r]; j += LANES) {
+            f8 left = load_f32(s, j), p = exp8(left - splat(top));
+            p = select8(left == splat(-INFINITY), splat(0.0f), p);
+            *(f8 *)(s + j) = p;
+            sum += p;
+        }
+        total[r] = lane_sum(sum);
+    }
+    for (int64_t d = 0; d < D; d += LANES) {
+        int part = (int)MIN(LANES, D - d);
+        f8 acc[ROWS] = {0};
+        for (int64_t j = 0; j < most; j++) {
+            const float *value = V + slots[j] * kv_stride;
+            f8 v = part == LANES ? load_f32(value, d) : load_part(value, d, part);
+            for (int r = 0; r < rows; r++)
+                if (j < count[r]) acc[r] += splat(scores[r * stride + j]) * v;
+        }
+        for (int r = 0; r < rows; r++)
+            for (int i = 0; i < part; i++) out[r * q_stride + d + i] = acc[r][i] / total[r];
+    }
+}
+
+/* out[M, Hq, D]: row m sees the `base` cached positions before the block and, within the block, itself and the rows
+ * before it (mask NULL: a chain) or the rows that mask[m, :] names (a tree, in depth order). Keys and values of
+ * position p lie in cache row table[p / page] * page + p % page of k_cache, v_cache [slots, G, D]. */
+void specd_attention(const float *q, const float *k_cache, const float *v_cache, const int32_t *table, int64_t page,
+                     int64_t base, const uint8_t *mask, float scale, float *out, int64_t M, int64_t Hq, int64_t G,
+                     int64_t D) {
+    int64_t total = base + M, stride = (total + LANES - 1) / LANES * LANES, group = Hq / G;
+    int64_t *slots = malloc(sizeof(int64_t) * total);
+    for (int64_t p = 0; p < total; p++) slots[p] = (int64_t)table[p / page] * page + p % page;
+    int64_t width = mask ? 1 : ROWS, tiles = (M + width - 1) / width;
+#pragma omp parallel
+    {
+        float *scores = malloc(sizeof(float) * ROWS * stride);
+        int64_t *own = mask ? malloc(sizeof(int64_t) * total) : NULL;
+        if (mask) memcpy(own, slots, sizeof(int64_t) * base);
+#pragma omp for schedule(dynamic, 1) collapse(2)
+        for (int64_t tile = 0; tile < tiles; tile++)
+            for (int64_t h = 0; h < Hq; h++) {
+                int64_t m = tile * width, count[ROWS];
+                int rows = (int)MIN(width, M - m);
+                const int64_t *seen = slots;
+                for (int r = 0; r < rows; r++) count[r] = base + m + r + 1;
+                if (mask) {
+                    int64_t n = base;
+                    for (int64_t j = 0; j < M; j++)
+                        if (mask[m * M + j]) own[n++] = slots[base + j];
+                    count[0] = n;
+                    seen = own;
+                }
+                int64_t kv = h / group * D;
+                const float *query = q + (m * Hq + h) * D;
+                float *result = out + (m * Hq + h) * D;
+                if (rows == ROWS)
+                    attend(query, Hq * D, ROWS, k_cache + kv, v_cache + kv, G * D, seen, count, D, scale, scores, stride, result);
+                else
+                    for (int r = 0; r < rows; r++)
+                        attend(query + r * Hq * D, Hq * D, 1, k_cache + kv, v_cache + kv, G * D, seen, count + r, D, scale,
+                               scores, stride, result + r * Hq * D);
+            }
+        free(scores);
+        free(own);
+    }
+    free(slots);
+}

@@ -1,0 +1,170 @@
+"""Compiles cpu.c once a machine and wraps its functions for float32 CPU tensors.
+
+Without a C compiler `load` returns None, and `ops.py` falls back to torch: slower, the same function. It knows nothing
+of models; shapes are those of `ops.py`.
+"""
+
+import ctypes
+import hashlib
+import logging
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+log = logging.getLogger(__name__)
+
+_SOURCE = Path(__file__).with_name("cpu.c")
+_FLAGS = ["-O3", "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno", "-fPIC", "-shared"]
+# Tried in turn. OpenMP symbols are left to the runtime that torch has loaded: a second one would fight for the cores.
+_VARIANTS = [["-march=native", "-fopenmp"], ["-march=native"], []]
+
+_POINTER, _LONG, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
+_SIGNATURES = {
+    "specd_linear": [_POINTER, _POINTER, _INT, _POINTER, _POINTER, _LONG, _LONG, _LONG],
+    "specd_add_rms_norm": [_POINTER, _POINTER, _POINTER, _FLOAT, _POINTER, _LONG, _LONG],
+    "specd_silu_mul": [_POINTER, _POINTER, _LONG, _LONG],
+    "specd_qk_norm_rope_store": [_POINTER] * 3 + [_FLOAT] + [_POINTER] * 6 + [_LONG] * 4,
+    "specd_attention": [_POINTER] * 4 + [_LONG, _LONG, _POINTER, _FLOAT, _POINTER] + [_LONG] * 4,
+}
+
+
+def _processor() -> str:
+    """What tells one machine's `-march=native` code from another's, where a cache folder is shared between machines."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return "".join(sorted({line for line in file if line.startswith(("flags", "Features", "model name"))}))
+    except OSError:
+        return platform.processor()
+
+
+def _cache_folder() -> Path:
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(root) / "specd" / "kernels"
+
+
+def _build(folder: Path) -> ctypes.CDLL | None:
+    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if not compiler:
+        log.warning("no C compiler found: the CPU engine runs on torch alone, at about a third of the speed")
+        return None
+    key = "|".join([_SOURCE.read_text(encoding="utf-8"), compiler, platform.machine(), _processor(), torch.__version__])
+    digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+    for number, variant in enumerate(_VARIANTS):
+        target = folder / f"cpu-{digest}-{number}.so"
+        if not target.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder) as scratch:
+                made = Path(scratch) / "cpu.so"
+                objects = Path(scratch) / "cpu.o"
+                compile_ = [*compiler.split(), *_FLAGS[:-1], *variant, "-c", str(_SOURCE), "-o", str(objects)]
+                link = [*compiler.split(), "-shared", str(objects), "-o", str(made), "-lm"]
+                done = [subprocess.run(step, capture_output=True, text=True, check=False) for step in (compile_,)]
+                if done[0].returncode == 0:
+                    done.append(subprocess.run(link, capture_output=True, text=True, check=False))
+                if done[-1].returncode != 0:
+                    log.debug("%s: %s", " ".join(done[-1].args), done[-1].stderr.strip())
+                    continue
+                made.replace(target)
+        try:
+            library = ctypes.CDLL(str(target))
+        except OSError as error:
+            log.debug("%s", error)
+            continue
+        for name, types in _SIGNATURES.items():
+            function = getattr(library, name)
+            function.argtypes, function.restype = types, None
+        return library
+    log.warning("%s cannot build the CPU kernels: the engine runs on torch alone, at about a third of the speed", compiler)
+    return None
+
+
+@cache
+def load() -> "CpuKernels | None":
+    """The compiled kernels, built on the first call in about two seconds; None where they cannot be had.
+
+    `SPECD_NATIVE=0` in the environment turns them off.
+    """
+    if os.environ.get("SPECD_NATIVE") == "0":
+        return None
+    try:
+        library = _build(_cache_folder())
+    except OSError as error:  # a read-only home: build in a folder of this process
+        log.debug("%s", error)
+        library = _build(Path(tempfile.mkdtemp(prefix="specd-kernels-")))
+    return CpuKernels(library) if library is not None else None
+
+
+def _pointer(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()
+
+
+class CpuKernels:
+    """The functions of cpu.c on contiguous tensors: float32 everywhere, weights float32 or bfloat16."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """x [M, K], weight [N, K], bias [N] float32 -> [M, N]."""
+        rows, columns = x.shape[0], weight.shape[0]
+        out = torch.empty(rows, columns)
+        is_bf16 = weight.dtype == torch.bfloat16
+        self._library.specd_linear(
+            x.data_ptr(), weight.data_ptr(), is_bf16, _pointer(bias), out.data_ptr(), rows, columns, weight.shape[1]
+        )
+        return out
+
+    def add_rms_norm(self, x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> Tensor:
+        """x [M, H] += delta in place, then its RMS norm [M, H]."""
+        out = torch.empty_like(x)
+        self._library.specd_add_rms_norm(
+            x.data_ptr(), _pointer(delta), weight.data_ptr(), eps, out.data_ptr(), x.shape[0], x.shape[1]
+        )
+        return out
+
+    def silu_mul(self, gate_up: Tensor) -> Tensor:
+        """gate_up [M, 2 I] -> [M, I]."""
+        out = torch.empty(gate_up.shape[0], gate_up.shape[1] // 2)
+        self._library.specd_silu_mul(gate_up.data_ptr(), out.data_ptr(), out.shape[0], out.shape[1])
+        return out
+
+    def qk_norm_rope_store(
+        self,
+        qkv: Tensor,
+        norms: tuple[Tensor, Tensor] | None,
+        eps: float,
+        rope: tuple[Tensor, Tensor],
+        slots: Tensor,
+        k_cache: Tensor,
+        v_cache: Tensor,
+    ) -> Tensor:
+        """qkv [M, (Hq + 2 G) D], rope: cos and sin [M, D/2], slots [M] int64, caches [slots, G, D] -> q [M, Hq, D]."""
+        rows = qkv.shape[0]
+        groups, size = k_cache.shape[-2:]
+        heads = qkv.shape[1] // size - 2 * groups
+        out = torch.empty(rows, heads, size)
+        q_norm, k_norm = norms if norms is not None else (None, None)
+        self._library.specd_qk_norm_rope_store(
+            qkv.data_ptr(), _pointer(q_norm), _pointer(k_norm), eps, rope[0].data_ptr(), rope[1].data_ptr(),
+            slots.data_ptr(), out.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(), rows, heads, groups, size,
+        )  # fmt: skip
+        return out
+
+    def attention(
+        self, q: Tensor, k_cache: Tensor, v_cache: Tensor, table: Tensor, page: int, base: int, mask: Tensor | None
+    ) -> Tensor:
+        """q [M, Hq, D], caches [slots, G, D], table [pages] int32, mask [M, M] uint8 or None (a chain) -> [M, Hq, D]."""
+        rows, heads, size = q.shape
+        out = torch.empty_like(q)
+        self._library.specd_attention(
+            q.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(), table.data_ptr(), page, base, _pointer(mask),
+            size**-0.5, out.data_ptr(), rows, heads, k_cache.shape[-2], size,
+        )  # fmt: skip
+        return out

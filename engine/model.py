@@ -1,0 +1,110 @@
+"""Qwen3 and Qwen2.5: one forward pass for any number of rows, be it a prefill, a decode step or a verify step.
+
+It knows tensors and a cache; it knows nothing of text, sampling or drafts. Architecture as in Qwen3's technical report
+(arXiv 2505.09388): pre-norm, grouped-query attention with RMS norm on q and k (Qwen2.5: bias on q, k, v instead),
+rotary positions, SwiGLU.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from specd.engine import ops as operations
+from specd.engine.config import EngineConfig, ModelConfig
+from specd.engine.errors import ContextOverflow
+from specd.engine.kv_cache import KVCache, PagePool
+from specd.engine.weights import Weights
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """last: [M, H] after the final norm. taps: [M, T, H], the outputs of the T chosen layers, None where none were."""
+
+    last: Tensor
+    taps: Tensor | None
+
+
+class Qwen3:
+    """A loaded model. `vocab_limit` is the number of ids that the tokenizer knows: rows beyond are padding."""
+
+    def __init__(
+        self, config: ModelConfig, weights: Weights, *, engine: EngineConfig | None = None, vocab_limit: int | None = None
+    ) -> None:
+        self.config = config
+        self.engine = engine or EngineConfig()
+        self.weights = weights
+        self.device = weights.norm.device
+        self.dtype = weights.norm.dtype
+        self.vocab_limit = min(vocab_limit or config.vocab_size, config.vocab_size)
+        self.ops = operations.for_device(self.device, self.dtype)
+        self._head = weights.head[: self.vocab_limit]
+        self._rope = operations.rope_tables(config.rope_theta, config.head_dim, 1024, self.device)
+        self._pool: PagePool | None = None
+
+    @property
+    def pool(self) -> PagePool:
+        """The page pool of all this model's caches, made on first use."""
+        if self._pool is None:
+            tokens = self.engine.kv_tokens or min(4 * self.config.max_positions, 1 << 17)
+            pages = -(-tokens // self.engine.page_size)
+            kv_dtype = torch.float32 if self.device.type == "cpu" else self.dtype
+            self._pool = PagePool(self.config, pages, self.engine.page_size, self.device, kv_dtype)
+        return self._pool
+
+    def new_cache(self) -> KVCache:
+        """An empty cache on the model's pool."""
+        return KVCache(self.pool, self.config.max_positions)
+
+    @torch.inference_mode()
+    def forward(
+        self, tokens: Tensor, positions: Tensor, cache: KVCache, mask: Tensor | None = None, taps: Sequence[int] = ()
+    ) -> Hidden:
+        """Runs M rows after the cache's length, and appends their keys and values to it.
+
+        tokens, positions: [M] int64. mask: None where the rows are a chain, else [M, M] bool: row i sees row j (itself
+        included). taps: layers whose output to return, counted from 0. If it raises, the cache's length has not moved.
+        """
+        c, ops = self.config, self.ops
+        base, rows = cache.length, tokens.shape[0]
+        slots = cache.reserve(rows)
+        rope = self._rope_rows(positions)
+        x = functional.embedding(tokens, self.weights.embedding).to(self.dtype)
+        delta: Tensor | None = None
+        tapped: dict[int, Tensor] = {}
+        for number, (layer, (k_cache, v_cache)) in enumerate(zip(self.weights.layers, cache.pool.layers, strict=True)):
+            normed = ops.add_rms_norm(x, delta, layer.input_norm, c.rms_norm_eps)
+            if number - 1 in taps:
+                tapped[number - 1] = x.clone()
+            qkv = ops.linear(normed, layer.qkv, layer.qkv_bias)
+            q = ops.qk_norm_rope_store(qkv, layer.qk_norms, c.rms_norm_eps, rope, slots, k_cache, v_cache)
+            mixed = ops.attention(q, k_cache, v_cache, cache.table, cache.pool.page_size, base, mask)
+            delta = ops.linear(mixed.view(rows, -1), layer.o)
+            normed = ops.add_rms_norm(x, delta, layer.post_norm, c.rms_norm_eps)
+            delta = ops.linear(ops.silu_mul(ops.linear(normed, layer.gate_up)), layer.down)
+        last = ops.add_rms_norm(x, delta, self.weights.norm, c.rms_norm_eps)
+        if c.num_layers - 1 in taps:
+            tapped[c.num_layers - 1] = x.clone()
+        cache.advance(rows)
+        return Hidden(last, torch.stack([tapped[number] for number in taps], dim=1) if taps else None)
+
+    @torch.inference_mode()
+    def logits(self, last: Tensor) -> Tensor:
+        """[M, H] -> [M, vocab_limit] float32."""
+        return self.ops.linear(last, self._head).float()
+
+    @torch.inference_mode()
+    def embed(self, tokens: Tensor) -> Tensor:
+        """[M] -> [M, H], rows of the embedding matrix."""
+        return functional.embedding(tokens, self.weights.embedding).to(self.dtype)
+
+    def _rope_rows(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        top = int(positions.max()) + 1 if positions.device.type == "cpu" else self.config.max_positions
+        if top > self.config.max_positions:
+            raise ContextOverflow(f"position {top - 1} lies beyond the model's context of {self.config.max_positions}")
+        if top > self._rope[0].shape[0]:
+            size = min(2 * top, self.config.max_positions)
+            self._rope = operations.rope_tables(self.config.rope_theta, self.config.head_dim, size, self.device)
+        return self._rope[0][positions], self._rope[1][positions]

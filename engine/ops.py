@@ -1,0 +1,190 @@
+"""The model's few operations: what each computes, in torch, and which kernel runs it on a device.
+
+`TorchOps` is the definition: it runs on any device and is every kernel's test oracle. `for_device` picks the kernels.
+All of them keep one promise: a row's result does not depend on how many rows are computed with it ("row-invariant"),
+so a verify step of k+1 rows gives the bits of k+1 decode steps. TorchOps keeps it on a CPU by computing in tiles of
+`_TILE` rows and `_SPLIT` keys, whatever the number of rows; on another device it relies on the library.
+"""
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from specd.engine.kernels import cpu
+
+_TILE = 16  # rows of one library product
+_SPLIT = 64  # keys of one partial attention
+
+
+class Ops(Protocol):
+    """M rows, H hidden, I intermediate, Hq query heads, G key/value heads, D head size; cache rows are [slots, G, D]."""
+
+    name: str
+
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """x [M, K], weight [N, K], bias [N] -> [M, N]."""
+
+    def add_rms_norm(self, x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> Tensor:
+        """x [M, H] += delta [M, H] in place; -> x / sqrt(mean(x^2) + eps) * weight, statistics in float32."""
+
+    def silu_mul(self, gate_up: Tensor) -> Tensor:
+        """gate_up [M, 2 I] -> silu(gate) * up [M, I]."""
+
+    def qk_norm_rope_store(
+        self,
+        qkv: Tensor,
+        norms: tuple[Tensor, Tensor] | None,
+        eps: float,
+        rope: tuple[Tensor, Tensor],
+        slots: Tensor,
+        k_cache: Tensor,
+        v_cache: Tensor,
+    ) -> Tensor:
+        """Splits qkv [M, (Hq + 2 G) D]; norms (q, k: [D]) and rotates q and k by rope (cos, sin: [M, D/2] float32);
+        writes k and v to the cache rows slots [M] int64; -> q [M, Hq, D]."""
+
+    def attention(
+        self, q: Tensor, k_cache: Tensor, v_cache: Tensor, table: Tensor, page: int, base: int, mask: Tensor | None
+    ) -> Tensor:
+        """Scaled dot-product attention over a paged cache -> [M, Hq, D].
+
+        Row m sees the `base` positions before the block and, in the block, the rows up to itself (mask None) or those
+        that mask [M, M] bool names. Position p lies in cache row table[p // page] * page + p % page.
+        """
+
+
+def rope_tables(theta: float, size: int, positions: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """cos and sin [positions, size / 2] float32 of the half-split rotary embedding (RoFormer, as Llama arranges it)."""
+    frequency = 1.0 / theta ** (torch.arange(0, size, 2, dtype=torch.float32) / size)
+    angle = torch.arange(positions, dtype=torch.float32)[:, None] * frequency
+    return angle.cos().to(device), angle.sin().to(device)
+
+
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """x [..., n] over its last axis, statistics in float32, in x's dtype."""
+    wide = x.float()
+    return weight * (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)).to(x.dtype)
+
+
+def rotate(x: Tensor, rope: tuple[Tensor, Tensor]) -> Tensor:
+    """x [M, heads, D] rotated by cos, sin [M, D/2], in x's dtype."""
+    cosine, sine = (table[:, None, :].to(x.dtype) for table in rope)
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat((a * cosine - b * sine, b * cosine + a * sine), dim=-1)
+
+
+class TorchOps:
+    """The definitions, in torch, on any device and in any float type."""
+
+    name = "torch"
+
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        if x.device.type != "cpu":
+            return functional.linear(x, weight, bias)
+        weight = weight.to(x.dtype)
+        rows = x.shape[0]
+        padded = functional.pad(x, (0, 0, 0, -rows % _TILE))
+        tiles = [functional.linear(tile, weight, bias) for tile in padded.split(_TILE)]
+        return torch.cat(tiles)[:rows]
+
+    def add_rms_norm(self, x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> Tensor:
+        if delta is not None:
+            x += delta
+        return rms_norm(x, weight, eps)
+
+    def silu_mul(self, gate_up: Tensor) -> Tensor:
+        gate, up = gate_up.chunk(2, dim=-1)
+        return functional.silu(gate) * up
+
+    def qk_norm_rope_store(
+        self,
+        qkv: Tensor,
+        norms: tuple[Tensor, Tensor] | None,
+        eps: float,
+        rope: tuple[Tensor, Tensor],
+        slots: Tensor,
+        k_cache: Tensor,
+        v_cache: Tensor,
+    ) -> Tensor:
+        groups, size = k_cache.shape[-2:]
+        rows = qkv.view(qkv.shape[0], -1, size)
+        q, k, v = rows.split([rows.shape[1] - 2 * groups, groups, groups], dim=1)
+        if norms is not None:
+            q, k = rms_norm(q, norms[0], eps), rms_norm(k, norms[1], eps)
+        k_cache[slots] = rotate(k, rope).to(k_cache.dtype)
+        v_cache[slots] = v.to(v_cache.dtype)
+        return rotate(q, rope)
+
+    def attention(
+        self, q: Tensor, k_cache: Tensor, v_cache: Tensor, table: Tensor, page: int, base: int, mask: Tensor | None
+    ) -> Tensor:
+        rows, heads, size = q.shape
+        groups = k_cache.shape[-2]
+        total = base + rows
+        visible = torch.ones(rows, total, dtype=torch.bool, device=q.device)
+        visible[:, base:] = visible[:, base:].tril() if mask is None else mask.bool()
+        # Each row's visible keys, moved to the front in order: position j of the list is depth j, in a tree as in a chain.
+        order = torch.where(visible, torch.arange(total, device=q.device), total).sort(dim=1).values
+        order = functional.pad(order, (0, -total % _SPLIT), value=total)
+        seen = order < total
+        place = order.clamp(max=total - 1)
+        slots = table.long()[place // page] * page + place % page  # [M, n]
+        out = torch.empty_like(q)
+        for row in range(rows):  # one row at a time: no product's shape depends on the number of rows
+            keys, values = k_cache[slots[row]].float(), v_cache[slots[row]].float()  # [n, G, D]
+            query = q[row].float().view(groups, heads // groups, size) * size**-0.5
+            scores = torch.einsum("grd,ngd->grn", query, keys).masked_fill(~seen[row], -torch.inf)
+            weights = (scores - scores.max(dim=-1, keepdim=True).values).exp()
+            # Partial sums over fixed splits of keys, then added up in order: an empty split adds an exact zero.
+            parts = weights.unflatten(-1, (-1, _SPLIT))  # [G, r, splits, _SPLIT]
+            partial = torch.einsum("grsk,skgd->sgrd", parts, values.unflatten(0, (-1, _SPLIT)))
+            norm = parts.sum(-1).cumsum(-1)[..., -1:]
+            out[row] = (partial.cumsum(0)[-1] / norm).reshape(heads, size).to(q.dtype)
+        return out
+
+
+class NativeOps(TorchOps):
+    """kernels/cpu.c, for float32 on a CPU; it is row-invariant by construction and reads bfloat16 weights as stored."""
+
+    name = "native"
+
+    def __init__(self, kernels: cpu.CpuKernels) -> None:
+        self._kernels = kernels
+
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        return self._kernels.linear(x.contiguous(), weight, bias)
+
+    def add_rms_norm(self, x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> Tensor:
+        return self._kernels.add_rms_norm(x, delta, weight, eps)
+
+    def silu_mul(self, gate_up: Tensor) -> Tensor:
+        return self._kernels.silu_mul(gate_up)
+
+    def qk_norm_rope_store(
+        self,
+        qkv: Tensor,
+        norms: tuple[Tensor, Tensor] | None,
+        eps: float,
+        rope: tuple[Tensor, Tensor],
+        slots: Tensor,
+        k_cache: Tensor,
+        v_cache: Tensor,
+    ) -> Tensor:
+        return self._kernels.qk_norm_rope_store(qkv, norms, eps, rope, slots, k_cache, v_cache)
+
+    def attention(
+        self, q: Tensor, k_cache: Tensor, v_cache: Tensor, table: Tensor, page: int, base: int, mask: Tensor | None
+    ) -> Tensor:
+        tree = None if mask is None else mask.to(torch.uint8).contiguous()
+        return self._kernels.attention(q, k_cache, v_cache, table, page, base, tree)
+
+
+def for_device(device: torch.device, dtype: torch.dtype) -> Ops:
+    """The fastest operations for the device and the activations' type."""
+    if device.type == "cpu" and dtype == torch.float32:
+        kernels = cpu.load()
+        if kernels is not None:
+            return NativeOps(kernels)
+    return TorchOps()

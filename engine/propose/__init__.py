@@ -1,0 +1,1 @@
+"""Proposers: each drafts in its own way, none of them can change the output."""

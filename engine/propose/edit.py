@@ -1,0 +1,2 @@
+class EditProposer:
+    pass
