@@ -1,10 +1,11 @@
-"""A line diff whose time is bounded: the fewest changed lines where they are few, anchors in between where they are many.
+"""A line diff whose time is bounded: the fewest changed lines where they are few, anchors between them where many.
 
 `changed_blocks` first trims what both sides share at their ends. What is left goes through the greedy algorithm of
 Myers ("An O(ND) Difference Algorithm and Its Variations", Algorithmica 1986) as long as it needs at most `MAX_EDITS`
 inserted and deleted lines. Beyond that the lines that occur once on both sides cut it in pieces, in their longest
-common order (Bram Cohen's patience diff), and each piece goes the same way. A piece with no such line is one block.
-So n lines cost O(n log n + pieces * MAX_EDITS^2), and no more pieces can reach the limit than n / MAX_EDITS a level.
+common order (Bram Cohen's patience diff), and each piece goes the same way. In a piece with no such line, the nearest
+equal lines within `LOOK_AHEAD` are taken. So n lines cost O(n log n + n * LOOK_AHEAD^2 + pieces * MAX_EDITS^2), where
+at most n / MAX_EDITS pieces a level reach the limit.
 """
 
 from bisect import bisect_left
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 MAX_EDITS = 160
+LOOK_AHEAD = 16
 
 Block = tuple[int, int, int, int]
 """(a_start, a_end, b_start, b_end): a[a_start:a_end] was replaced by b[b_start:b_end]; one of both may be empty."""
@@ -37,7 +39,7 @@ def changed_blocks(a: Sequence[str], b: Sequence[str]) -> list[Block]:
             continue
         anchors = _anchors(a, b, (a0, a1, b0, b1))
         if not anchors:
-            blocks.append((a0, a1, b0, b1))
+            blocks += _between(_nearest(a, b, (a0, a1, b0, b1)), (a0, a1, b0, b1))
             continue
         cuts = [(a0, b0), *((i + 1, j + 1) for i, j in anchors)]
         ends = [*anchors, (a1, b1)]
@@ -114,6 +116,31 @@ def _longest_increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
         at = before[at]
     chain.reverse()
     return chain
+
+
+def _nearest(a: Sequence[str], b: Sequence[str], piece: Block) -> list[tuple[int, int]]:
+    """Pairs of equal lines, each the nearest after the one before, in place first."""
+    i, a1, j, b1 = piece
+    matches: list[tuple[int, int]] = []
+    while i < a1 and j < b1:
+        if a[i] == b[j]:
+            matches.append((i, j))
+            i, j = i + 1, j + 1
+            continue
+        for down, right in _NEAR:
+            if i + down < a1 and j + right < b1 and a[i + down] == b[j + right]:
+                i, j = i + down, j + right
+                break
+        else:
+            i, j = i + 1, j + 1
+    return matches
+
+
+_NEAR = sorted(
+    ((d, r) for d in range(LOOK_AHEAD + 1) for r in range(LOOK_AHEAD + 1) if d or r),
+    key=lambda s: (max(s), abs(s[0] - s[1])),
+)
+"""Steps ahead on both sides, the nearest first, in place before skewed."""
 
 
 def _between(matches: list[tuple[int, int]], piece: Block) -> list[Block]:

@@ -56,3 +56,31 @@ def leading(line: str) -> str:
 def is_blank(line: str) -> bool:
     """Whether `line` holds nothing but white space."""
     return not line.strip()
+
+
+class LineBuffer:
+    """Text in pieces in, whole lines out (without their ends), as `split_lines` would cut the joined text."""
+
+    def __init__(self) -> None:
+        self._partial: list[str] = []
+        self._ends_with_cr = False
+
+    def push(self, text: str) -> list[str]:
+        """The lines that `text` completes. A CR at its end waits for what follows, which may be its LF."""
+        if self._ends_with_cr and text:
+            text = "\r" + text
+        self._ends_with_cr = text.endswith("\r")
+        pieces = normalise(text.removesuffix("\r")).split("\n")
+        if len(pieces) == 1:
+            self._partial += pieces
+            return []
+        lines = ["".join([*self._partial, pieces[0]]), *pieces[1:-1]]
+        self._partial = pieces[-1:]
+        return lines
+
+    def finish(self) -> list[str]:
+        """The last line, if it has no end or one CR; nothing for a text that ends in a whole line."""
+        last = "".join(self._partial)
+        lines = [last] if last or self._ends_with_cr else []
+        self._partial, self._ends_with_cr = [], False
+        return lines

@@ -1,0 +1,2 @@
+def read_pairs(instruction: str) -> list[tuple[str, str]]:
+    return []
