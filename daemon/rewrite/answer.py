@@ -1,26 +1,186 @@
-"""Skeleton: the signatures others import; the bodies follow."""
+"""From what a model says to the code in it: `AnswerFilter` passes on the one code block of an answer, line by line.
 
+Dropped and reported: a leading think block, prose before and after, the outer fence. Nothing else is altered: a fence
+or a `<think>` inside the block is the user's text. An answer without a fence is held to its end and passed on only if
+it is made of the original's lines; else it is a message ("declined"), as is an answer without any code.
+
+Every decision is made on whole lines, so it does not depend on how the text was cut into pieces.
+"""
+
+import re
+from collections import Counter
 from dataclasses import dataclass, field
+
+from specd.daemon.rewrite.lines import LineBuffer, is_blank, normalise
+from specd.daemon.rewrite.omission import is_omission
+
+_FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<marks>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
+_SENTENCE = re.compile(r"[A-Z][\w'’,-]* \S+ \S+")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_SHORT = 3  # lines: a region so short may be rewritten without one line staying
+_ALIKE = 0.6  # share of words and signs that a short region and an answer without a fence have in common
 
 
 @dataclass
 class AnswerReport:
+    """What the filter saw.
+
+    think: a think block was dropped; prose: what was said around the code; fence: the code was in a fence; closed: the
+    end of the code is certain (its fence was closed, and no further fence could be the true end); omissions: lines of
+    the code that stand for lines left out; declined: the whole answer where it holds no code.
+    """
+
     think: bool = False
     prose: str = ""
     fence: bool = False
-    closed: bool = False  # the body's end is certain
+    closed: bool = False
     omissions: list[str] = field(default_factory=list)
     declined: str | None = None
 
 
+@dataclass(frozen=True)
+class _Fence:
+    indent: int
+    marks: str
+    info: str
+
+
 class AnswerFilter:
-    report: AnswerReport
+    """Takes an answer in pieces, gives the code in it back in whole lines (LF).
+
+    original: the region, as the model read it or as the file has it. tag: what the answer's fence should be tagged with;
+    an answer with another tag, or none, is as good. language: for `is_omission`.
+    """
 
     def __init__(self, original: str, *, tag: str = "", language: str | None = None) -> None:
-        raise NotImplementedError
+        self.report = AnswerReport()
+        self._original = normalise(original)
+        self._known = {line.strip() for line in self._original.split("\n") if not is_blank(line)}
+        self._language = language if language is not None else tag or None
+        self._buffer = LineBuffer()
+        self._before: list[str] = []
+        self._thought: list[str] = []
+        self._thinking = False
+        self._fence: _Fence | None = None
+        self._depth = 0  # fences open inside the code
+        self._after: list[str] | None = None  # None: the code has not ended
+        self._blocks_after = 0
 
     def push(self, text: str) -> str:
-        raise NotImplementedError
+        """The next piece of the answer; returns the lines of code that it completes."""
+        return "".join(code for line in self._buffer.push(text) if (code := self._read(line)) is not None)
 
     def finish(self) -> str:
-        raise NotImplementedError
+        """The end of the answer; returns the last of the code and completes the report."""
+        last = [code for line in self._buffer.finish() if (code := self._read(line)) is not None]
+        report = self.report
+        if self._fence is None:
+            last = self._unfenced()
+        elif self._after is None:
+            last = [code.removesuffix("\n") for code in last]  # broken off: no more than was said
+        report.prose = "\n".join([*self._before, *(self._after or [])]).strip()
+        return "".join(last)
+
+    def _read(self, line: str) -> str | None:
+        if self._fence is None:
+            self._read_before(line)
+            return None
+        if self._after is not None:
+            self._read_after(line)
+            return None
+        fence = _fence_in(line)
+        if fence and self._may_close(fence):
+            if not fence.info and not self._depth:
+                self._after = []
+                self.report.closed = True
+                return None
+            self._depth += 1 if fence.info else -1
+        if line.strip() not in self._known and is_omission(line, language=self._language):
+            self.report.omissions.append(line.strip())
+        return line + "\n"
+
+    def _may_close(self, fence: _Fence) -> bool:
+        opening = self._fence
+        return opening is not None and fence.marks.startswith(opening.marks) and fence.indent <= opening.indent
+
+    def _read_before(self, line: str) -> None:
+        if not self._thinking and not any(self._before) and line.lstrip().startswith("<think>"):
+            self.report.think = self._thinking = True
+        if self._thinking:
+            self._thought.append(line)
+            _, end, line = line.partition("</think>")
+            if not end:
+                return
+            self._thinking = False
+        self._fence = _fence_in(line)
+        if self._fence:
+            self.report.fence = True
+        elif self._before or not is_blank(line):
+            self._before.append(line)
+
+    def _read_after(self, line: str) -> None:
+        """A further block begins with an info string; a bare fence may be the code's true end, so then none is sure."""
+        fence = _fence_in(line)
+        if fence and self._may_close(fence):
+            if not self._blocks_after and not fence.info:
+                self.report.closed = False
+            self._blocks_after += 1
+        if self._after is not None:
+            self._after.append(line)
+
+    def _unfenced(self) -> list[str]:
+        """The code of an answer without a fence: all but sentences around it, if it is made of the original's lines."""
+        lines = self._before
+        if self._thought and self._original.lstrip().startswith("<think>"):
+            lines = [*self._thought, *lines]
+        first, last = self._without_sentences(lines)
+        code = lines[first:last]
+        if not self._is_made_of_original(code):
+            self.report.declined = "\n".join(lines).strip()
+            self._before = []
+            return []
+        self._before = [*lines[:first], *lines[last:]]
+        self.report.closed = True
+        self.report.omissions = [
+            line.strip()
+            for line in code
+            if line.strip() not in self._known and is_omission(line, language=self._language)
+        ]
+        return [line + "\n" for line in code]
+
+    def _without_sentences(self, lines: list[str]) -> tuple[int, int]:
+        """[first, last) without the first and the last paragraph where that is a sentence and not the original's."""
+        first, last = 0, len(lines)
+        while first < last and is_blank(lines[last - 1]):
+            last -= 1
+        gaps = [at for at in range(first, last) if is_blank(lines[at])]
+        if gaps and self._is_sentence(lines[: gaps[0]]):
+            first = gaps[0] + 1
+        elif last - first > 1 and self._is_sentence(lines[:1]) and lines[0].rstrip().endswith(":"):
+            first = 1
+        if gaps and gaps[-1] > first and self._is_sentence(lines[gaps[-1] + 1 : last]):
+            last = gaps[-1]
+        return first, last
+
+    def _is_sentence(self, lines: list[str]) -> bool:
+        text = " ".join(line.strip() for line in lines)
+        return (
+            text.endswith((".", ":", "!", "?"))
+            and bool(_SENTENCE.match(text))
+            and not any(line.strip() in self._known for line in lines)
+        )
+
+    def _is_made_of_original(self, lines: list[str]) -> bool:
+        written = [line.strip() for line in lines if not is_blank(line)]
+        known = sum(line in self._known for line in written)
+        if known and known * 2 >= len(written):
+            return True
+        if not written or len(self._known) > _SHORT or len(written) > 2 * _SHORT:
+            return False
+        old, new = Counter(_TOKEN.findall(self._original)), Counter(_TOKEN.findall("\n".join(lines)))
+        return 2 * (old & new).total() >= _ALIKE * (old + new).total()
+
+
+def _fence_in(line: str) -> _Fence | None:
+    found = _FENCE.match(line)
+    return _Fence(len(found["indent"]), found["marks"], found["info"].strip()) if found else None

@@ -51,7 +51,7 @@ class HunkStream:
         self._first, last = core(contents, exact=exact)
         self._open_end = last == len(lines) > 0 and not line_end(lines[-1])
         self._keys = [self._key(text) for text in contents[self._first : last]]
-        self._known = set(self._keys)
+        self._said = {text.strip() for text in contents}
         if self._open_end:
             self._keys[-1] = self._keys[-1].removesuffix("\n")
         self._maker = HunkMaker(lines, eol)
@@ -135,7 +135,7 @@ class HunkStream:
     def _take(self, text: str, key: str) -> None:
         if self.halted:
             return
-        if self._key(text) not in self._known and is_omission(text, language=self._language):
+        if text.strip() not in self._said and is_omission(text, language=self._language):
             self._omit(text)
         elif self._skipping:
             self._skip(text, key)
