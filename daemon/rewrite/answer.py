@@ -48,8 +48,8 @@ class _Fence:
 class AnswerFilter:
     """Takes an answer in pieces, gives the code in it back in whole lines (LF).
 
-    original: the region, as the model read it or as the file has it. tag: what the answer's fence should be tagged with;
-    an answer with another tag, or none, is as good. language: for `is_omission`.
+    original: the region, as the model read it or as the file has it. tag: what the answer's fence should be tagged
+    with; an answer with another tag, or none, is as good. language: for `is_omission`.
     """
 
     def __init__(self, original: str, *, tag: str = "", language: str | None = None) -> None:

@@ -16,7 +16,7 @@ from specd.daemon.rewrite.align import Aligner, Sync
 from specd.daemon.rewrite.diff import changed_blocks
 from specd.daemon.rewrite.hunk import Hunk, HunkMaker, apply_hunks
 from specd.daemon.rewrite.indent import Reindenter
-from specd.daemon.rewrite.lines import BOM, LineBuffer, content, is_blank, line_end, split_lines
+from specd.daemon.rewrite.lines import BOM, LineBuffer, content, core, is_blank, line_end, split_lines
 from specd.daemon.rewrite.omission import is_omission
 
 __all__ = ["HELD_FROM", "Hunk", "HunkStream", "apply_hunks"]
@@ -182,9 +182,3 @@ class HunkStream:
 
     def _halt(self) -> None:
         self.halted = f'the model left lines out ("{self.omissions[-1]}") and it cannot be told which'
-
-
-def core(contents: Sequence[str], *, exact: bool) -> tuple[int, int]:
-    """The lines [first, last) of a region that a rewrite works on: without blank ones at both ends, unless `exact`."""
-    written = [at for at, text in enumerate(contents) if not is_blank(text)]
-    return (0, len(contents)) if exact or not written else (written[0], written[-1] + 1)

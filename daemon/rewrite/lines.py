@@ -5,6 +5,7 @@ Documents" of the specification, version 3.17), so nothing here uses it.
 """
 
 import re
+from collections.abc import Sequence
 
 BOM = "\ufeff"
 
@@ -56,6 +57,12 @@ def leading(line: str) -> str:
 def is_blank(line: str) -> bool:
     """Whether `line` holds nothing but white space."""
     return not line.strip()
+
+
+def core(lines: Sequence[str], *, exact: bool = False) -> tuple[int, int]:
+    """The lines [first, last) that a rewrite works on: without the blank ones at both ends, unless `exact`."""
+    written = [at for at, line in enumerate(lines) if not is_blank(line.removeprefix(BOM))]
+    return (0, len(lines)) if exact or not written else (written[0], written[-1] + 1)
 
 
 class LineBuffer:
