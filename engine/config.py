@@ -43,7 +43,7 @@ class ModelConfig:
 @dataclass(frozen=True)
 class EngineConfig:
     """page_size: tokens of a KV page. prefill_chunk: tokens of one prefill forward, between which a cancel is seen.
-    kv_tokens: tokens the page pool holds, for all caches together; None takes four contexts of the model, at most 2^17."""
+    kv_tokens: tokens the page pool holds, for all caches together; None takes four contexts, at most 2^17."""
 
     page_size: int = 64
     prefill_chunk: int = 256
@@ -55,7 +55,9 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ModelError(f"{path.parent} has no {path.name}: name a folder with a model in Hugging Face layout") from None
+        raise ModelError(
+            f"{path.parent} has no {path.name}: name a folder with a model in Hugging Face layout"
+        ) from None
     except (OSError, ValueError) as error:
         raise ModelError(f"cannot read {path}: {error}") from None
     if not isinstance(value, dict):

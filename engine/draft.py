@@ -13,7 +13,7 @@ from torch import Tensor
 
 @dataclass
 class Sequence:
-    """All committed tokens, the prompt's first. The newest one is not yet in the target's cache: a step begins with it."""
+    """All committed tokens, the prompt's first. The newest is not yet in the target's cache: a step begins with it."""
 
     tokens: list[int]
     prompt_length: int
@@ -72,7 +72,8 @@ class Proposer(Protocol):
         """A draft of at most k tokens after seq's newest; it may be shorter or empty."""
 
     def observe(self, seq: Sequence, committed: Committed) -> None:
-        """seq has grown by committed.tokens. The first call comes after prefill: seq is the prompt and one token."""
+        """seq has grown by committed.tokens. While the prompt is prefilled seq is the prompt and
+        nothing is committed, though taps may be; the first draft is asked for before any token is committed."""
 
     def truncate(self, length: int) -> None:
         """Forgets what it knows of positions >= length. Absolute and idempotent."""

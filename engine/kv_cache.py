@@ -5,6 +5,8 @@ always be undone without knowing how far it got. Pages are counted: `fork` share
 page copies it first. The paged layout is vLLM's (PagedAttention, arXiv 2309.06180).
 """
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor
 
@@ -15,7 +17,9 @@ from specd.engine.errors import ContextOverflow, OutOfMemory
 class PagePool:
     """k, v: [L, P, S, G, D] for L layers, P pages of S tokens, G key/value heads of size D."""
 
-    def __init__(self, config: ModelConfig, pages: int, page_size: int, device: torch.device, dtype: torch.dtype) -> None:
+    def __init__(
+        self, config: ModelConfig, pages: int, page_size: int, device: torch.device, dtype: torch.dtype
+    ) -> None:
         shape = (config.num_layers, pages, page_size, config.num_kv_heads, config.head_dim)
         try:
             self.k = torch.empty(shape, device=device, dtype=dtype)
@@ -23,7 +27,7 @@ class PagePool:
         except (torch.OutOfMemoryError, RuntimeError) as error:
             gigabytes = 2 * torch.Size(shape).numel() * dtype.itemsize / 2**30
             raise OutOfMemory(
-                f"no room for a key/value pool of {gigabytes:.1f} GiB ({pages * page_size} tokens); ask for fewer tokens"
+                f"no room for a key/value pool of {gigabytes:.1f} GiB, {pages * page_size} tokens; ask for fewer tokens"
             ) from error
         self.page_size = page_size
         self.layers = [
@@ -52,7 +56,9 @@ class PagePool:
         """A free page, held once. Raises OutOfMemory when there is none."""
         if not self._free:
             total = self.pages * self.page_size
-            raise OutOfMemory(f"all {total} tokens of the key/value pool are in use; wait for a job to end or raise kv_tokens")
+            raise OutOfMemory(
+                f"all {total} tokens of the key/value pool are in use; wait for a job to end or raise kv_tokens"
+            )
         page = self._free.pop()
         self._users[page] = 1
         return page
@@ -72,7 +78,7 @@ class PagePool:
 
 
 class KVCache:
-    """One sequence's keys and values: positions 0..length-1. table: [max_pages] int32, page of each run of S positions."""
+    """One sequence's keys and values: positions 0..length-1. table: [max_pages] int32, the page of each S positions."""
 
     def __init__(self, pool: PagePool, max_positions: int) -> None:
         self.pool = pool
@@ -128,7 +134,7 @@ class KVCache:
     def keep(self, start: int, path: list[int]) -> None:
         """After a tree step whose rows lie at start, start+1, ...: rows `path` (ascending) move to the front, in order,
         and become positions start..start+len(path)-1; the rest is forgotten."""
-        if any(b <= a for a, b in zip(path, path[1:], strict=False)) or (path and path[0] < 0):
+        if any(b <= a for a, b in pairwise(path)) or (path and path[0] < 0):
             raise ValueError(f"a path must ascend: {path}")
         if path != list(range(len(path))):
             source, target = (self.slots(start, rows) for rows in (path, list(range(len(path)))))
@@ -139,7 +145,9 @@ class KVCache:
     def slots(self, start: int, offsets: list[int]) -> Tensor:
         """[n] int64 cache rows of positions start + offsets."""
         positions = torch.tensor(offsets, device=self.table.device) + start
-        return self.table[positions // self.pool.page_size].long() * self.pool.page_size + positions % self.pool.page_size
+        return (
+            self.table[positions // self.pool.page_size].long() * self.pool.page_size + positions % self.pool.page_size
+        )
 
     def fork(self, length: int) -> "KVCache":
         """A second cache with positions 0..length-1 of this one: full pages are shared, a partial last page is shared

@@ -31,7 +31,12 @@ class Qwen3:
     """A loaded model. `vocab_limit` is the number of ids that the tokenizer knows: rows beyond are padding."""
 
     def __init__(
-        self, config: ModelConfig, weights: Weights, *, engine: EngineConfig | None = None, vocab_limit: int | None = None
+        self,
+        config: ModelConfig,
+        weights: Weights,
+        *,
+        engine: EngineConfig | None = None,
+        vocab_limit: int | None = None,
     ) -> None:
         self.config = config
         self.engine = engine or EngineConfig()

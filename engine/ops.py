@@ -19,7 +19,7 @@ _SPLIT = 64  # keys of one partial attention
 
 
 class Ops(Protocol):
-    """M rows, H hidden, I intermediate, Hq query heads, G key/value heads, D head size; cache rows are [slots, G, D]."""
+    """M rows, H hidden, I intermediate, Hq query heads, G key/value heads, D head size; caches are [slots, G, D]."""
 
     name: str
 
@@ -86,7 +86,7 @@ class TorchOps:
         weight = weight.to(x.dtype)
         rows = x.shape[0]
         padded = functional.pad(x, (0, 0, 0, -rows % _TILE))
-        tiles = [functional.linear(tile, weight, bias) for tile in padded.split(_TILE)]
+        tiles = [functional.linear(tile, weight, bias) for tile in torch.split(padded, _TILE)]
         return torch.cat(tiles)[:rows]
 
     def add_rms_norm(self, x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> Tensor:
@@ -110,7 +110,7 @@ class TorchOps:
     ) -> Tensor:
         groups, size = k_cache.shape[-2:]
         rows = qkv.view(qkv.shape[0], -1, size)
-        q, k, v = rows.split([rows.shape[1] - 2 * groups, groups, groups], dim=1)
+        q, k, v = torch.split(rows, [rows.shape[1] - 2 * groups, groups, groups], dim=1)
         if norms is not None:
             q, k = rms_norm(q, norms[0], eps), rms_norm(k, norms[1], eps)
         k_cache[slots] = rotate(k, rope).to(k_cache.dtype)
@@ -125,7 +125,7 @@ class TorchOps:
         total = base + rows
         visible = torch.ones(rows, total, dtype=torch.bool, device=q.device)
         visible[:, base:] = visible[:, base:].tril() if mask is None else mask.bool()
-        # Each row's visible keys, moved to the front in order: position j of the list is depth j, in a tree as in a chain.
+        # Each row's visible keys, moved to the front in order: place j of the list is depth j, in a tree as in a chain.
         order = torch.where(visible, torch.arange(total, device=q.device), total).sort(dim=1).values
         order = functional.pad(order, (0, -total % _SPLIT), value=total)
         seen = order < total
@@ -138,8 +138,8 @@ class TorchOps:
             scores = torch.einsum("grd,ngd->grn", query, keys).masked_fill(~seen[row], -torch.inf)
             weights = (scores - scores.max(dim=-1, keepdim=True).values).exp()
             # Partial sums over fixed splits of keys, then added up in order: an empty split adds an exact zero.
-            parts = weights.unflatten(-1, (-1, _SPLIT))  # [G, r, splits, _SPLIT]
-            partial = torch.einsum("grsk,skgd->sgrd", parts, values.unflatten(0, (-1, _SPLIT)))
+            parts = weights.view(groups, heads // groups, -1, _SPLIT)  # [G, r, splits, _SPLIT]
+            partial = torch.einsum("grsk,skgd->sgrd", parts, values.view(-1, _SPLIT, groups, size))
             norm = parts.sum(-1).cumsum(-1)[..., -1:]
             out[row] = (partial.cumsum(0)[-1] / norm).reshape(heads, size).to(q.dtype)
         return out

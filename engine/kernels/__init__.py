@@ -1,1 +1,1 @@
-"""Kernels: leaves that compute one operation of `ops.py` fast on one kind of device. They import nothing of the engine."""
+"""Kernels: leaves that compute one operation of `ops.py` fast on one kind of device. They import no other module."""

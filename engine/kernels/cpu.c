@@ -24,13 +24,38 @@ static int omp_get_num_threads(void) { return 1; }
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 
 typedef float f8 __attribute__((vector_size(32), aligned(4)));
+typedef float f4 __attribute__((vector_size(16), aligned(4)));
+typedef int32_t i4 __attribute__((vector_size(16)));
 typedef int32_t i8 __attribute__((vector_size(32)));
 typedef uint32_t u8 __attribute__((vector_size(32)));
 typedef uint16_t h8 __attribute__((vector_size(16), aligned(2)));
 
+/* Without it gcc reads x from memory once for every product. */
+#if defined(__x86_64__)
+#define IN_REGISTER(v) __asm__("" : "+x"(v))
+#else
+#define IN_REGISTER(v) (void)(v)
+#endif
+
 enum { LANES = 8, N_BLOCK = 4, M_BLOCK = 3, M_TILE = 96, ROWS = 4 };
 
 INLINE float lane_sum(f8 a) { return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7])); }
+/* lane_sum of four accumulators at once, in the same order of additions. */
+#if defined(__clang__) || __GNUC__ >= 12
+#define PICK(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#else
+#define PICK(a, b, i, j, k, l) __builtin_shuffle(a, b, (i4){i, j, k, l})
+#endif
+INLINE f4 fold(f8 a) {
+    f4 half[2];
+    memcpy(half, &a, sizeof a);
+    return half[0] + half[1];
+}
+INLINE f4 lane_sum4(f8 a, f8 b, f8 c, f8 d) {
+    f4 p = fold(a), q = fold(b), r = fold(c), s = fold(d);
+    f4 pq = PICK(p, q, 0, 1, 4, 5) + PICK(p, q, 2, 3, 6, 7), rs = PICK(r, s, 0, 1, 4, 5) + PICK(r, s, 2, 3, 6, 7);
+    return PICK(pq, rs, 0, 2, 4, 6) + PICK(pq, rs, 1, 3, 5, 7);
+}
 INLINE f8 splat(float a) { return (f8){a, a, a, a, a, a, a, a}; }
 
 /* 8 elements of row `w` from index `k`, as float32. `n` < 8 leaves zeros in the missing lanes. */
@@ -54,7 +79,10 @@ INLINE void dot_block(const float *x, int64_t ldx, int mb, const float *w, int64
     int64_t k = 0;
     for (; k + LANES <= K; k += LANES) {
         f8 xv[M_BLOCK];
-        for (int m = 0; m < mb; m++) xv[m] = load_f32(x + m * ldx, k);
+        for (int m = 0; m < mb; m++) {
+            xv[m] = load_f32(x + m * ldx, k);
+            IN_REGISTER(xv[m]);
+        }
         for (int n = 0; n < nb; n++) {
             f8 wv = load_f32(w + n * ldw, k);
             for (int m = 0; m < mb; m++) acc[m][n] += xv[m] * wv;
@@ -65,8 +93,15 @@ INLINE void dot_block(const float *x, int64_t ldx, int mb, const float *w, int64
             f8 wv = load_part(w + n * ldw, k, (int)(K - k));
             for (int m = 0; m < mb; m++) acc[m][n] += load_part(x + m * ldx, k, (int)(K - k)) * wv;
         }
-    for (int m = 0; m < mb; m++)
-        for (int n = 0; n < nb; n++) y[m * ldy + n] = lane_sum(acc[m][n]) + (bias ? bias[n] : 0.0f);
+    for (int m = 0; m < mb; m++) {
+        float *to = y + m * ldy;
+        if (nb == N_BLOCK)
+            *(f4 *)to = lane_sum4(acc[m][0], acc[m][1], acc[m][2], acc[m][3]);
+        else
+            for (int n = 0; n < nb; n++) to[n] = lane_sum(acc[m][n]);
+        if (bias)
+            for (int n = 0; n < nb; n++) to[n] += bias[n];
+    }
 }
 
 /* One row of x against 4 bf16 rows of W without the scratch copy: the decode step, bound by the weight read. */
@@ -76,7 +111,8 @@ INLINE void dot_row_bf16(const float *x, const uint16_t *w, int64_t K, const flo
         f8 xv = load_f32(x, k);
         for (int n = 0; n < N_BLOCK; n++) acc[n] += xv * load_bf16(w + n * K, k);
     }
-    for (int n = 0; n < N_BLOCK; n++) y[n] = lane_sum(acc[n]) + (bias ? bias[n] : 0.0f);
+    f4 sums = lane_sum4(acc[0], acc[1], acc[2], acc[3]);
+    for (int n = 0; n < N_BLOCK; n++) y[n] = bias ? sums[n] + bias[n] : sums[n];
 }
 
 #define DOT(mb, nb) dot_block(xr, K, mb, rows, K, nb, K, b, yr, N)

@@ -81,7 +81,9 @@ def _build(folder: Path) -> ctypes.CDLL | None:
             function = getattr(library, name)
             function.argtypes, function.restype = types, None
         return library
-    log.warning("%s cannot build the CPU kernels: the engine runs on torch alone, at about a third of the speed", compiler)
+    log.warning(
+        "%s cannot build the CPU kernels: the engine runs on torch alone, at about a third of the speed", compiler
+    )
     return None
 
 
@@ -160,7 +162,7 @@ class CpuKernels:
     def attention(
         self, q: Tensor, k_cache: Tensor, v_cache: Tensor, table: Tensor, page: int, base: int, mask: Tensor | None
     ) -> Tensor:
-        """q [M, Hq, D], caches [slots, G, D], table [pages] int32, mask [M, M] uint8 or None (a chain) -> [M, Hq, D]."""
+        """q [M, Hq, D], caches [slots, G, D], table [pages] int32, mask [M, M] uint8 or None -> [M, Hq, D]."""
         rows, heads, size = q.shape
         out = torch.empty_like(q)
         self._library.specd_attention(

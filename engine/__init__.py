@@ -1,0 +1,50 @@
+"""specd.engine: tokens in, tokens out. It knows nothing of files, editors or sockets; it imports no other specd room.
+
+loaded = load("Qwen/Qwen3-4B")
+ids = loaded.tokenizer.chat([{"role": "user", "content": "..."}])
+for event in generate(loaded.model, ids, tokenizer=loaded.tokenizer, speculative=NgramProposer(k=15)):
+    ...
+"""
+
+from specd.engine.config import EngineConfig, ModelConfig
+from specd.engine.draft import Committed, Draft, Proposer, Sequence
+from specd.engine.errors import ContextOverflow, EngineError, ModelError, NonFiniteLogits, OutOfMemory
+from specd.engine.generate import Event, Finished, PrefillDone, PrefillProgress, StepDone, generate, prefill
+from specd.engine.load import Loaded, load
+from specd.engine.policy import Choice, Fixed, StepPolicy
+from specd.engine.propose.ngram import NgramProposer
+from specd.engine.sampling import SamplingParams
+from specd.engine.stats import StepRecord, Summary
+from specd.engine.tokenizer import TextStream, Tokenizer
+
+__all__ = [
+    "Choice",
+    "Committed",
+    "ContextOverflow",
+    "Draft",
+    "EngineConfig",
+    "EngineError",
+    "Event",
+    "Finished",
+    "Fixed",
+    "Loaded",
+    "ModelConfig",
+    "ModelError",
+    "NgramProposer",
+    "NonFiniteLogits",
+    "OutOfMemory",
+    "PrefillDone",
+    "PrefillProgress",
+    "Proposer",
+    "SamplingParams",
+    "Sequence",
+    "StepDone",
+    "StepPolicy",
+    "StepRecord",
+    "Summary",
+    "TextStream",
+    "Tokenizer",
+    "generate",
+    "load",
+    "prefill",
+]

@@ -1,0 +1,106 @@
+"""Text to tokens and back: a Hugging Face tokenizer.json, the model's chat template, and text out of a token stream.
+
+Byte-level BPE only (Qwen's kind): every token is a run of bytes, so a stream of tokens is a stream of bytes, and text
+leaves it as soon as its characters are whole.
+"""
+
+import codecs
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from specd.engine.errors import ModelError
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """Byte-level BPE writes each byte as one printable character: itself where printable, else the next from U+0100."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    table = {chr(byte): byte for byte in printable}
+    others = (byte for byte in range(256) if byte not in set(printable))
+    table.update({chr(0x100 + number): byte for number, byte in enumerate(others)})
+    return table
+
+
+class Tokenizer:
+    """A model folder's tokenizer. `vocab_size` counts the ids that it knows, added tokens included."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        path = self.folder / "tokenizer.json"
+        if not path.exists():
+            raise ModelError(f"{self.folder} has no tokenizer.json: name a folder with a model in Hugging Face layout")
+        try:
+            self._inner = tokenizers.Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises bare Exception
+            raise ModelError(f"{path} is broken ({error}); download it again") from None
+        self.vocab_size: int = self._inner.get_vocab_size(with_added_tokens=True)
+        added = self._inner.get_added_tokens_decoder()
+        self.special_ids = frozenset(number for number, token in added.items() if token.special)
+        self._added = {number: token.content.encode() for number, token in added.items()}
+        self._alphabet = _byte_alphabet()
+        self._template: Any = None
+
+    def encode(self, text: str) -> list[int]:
+        """The text's ids; special tokens written in it are read as such, nothing is added around it."""
+        ids: list[int] = self._inner.encode(text, add_special_tokens=False).ids
+        return ids
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The ids' text without special tokens; bytes that are not UTF-8 become U+FFFD."""
+        return b"".join(map(self.token_bytes, ids)).decode("utf-8", errors="replace")
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes a token stands for; none for a special token or an unknown id."""
+        if token in self._added:
+            return b"" if token in self.special_ids else self._added[token]
+        text = self._inner.id_to_token(token)
+        if text is None:
+            return b""
+        try:
+            return bytes(self._alphabet[character] for character in text)
+        except KeyError:
+            return text.encode()
+
+    def token_id(self, text: str) -> int | None:
+        """The id of a token by its content, such as `<|im_end|>`."""
+        found: int | None = self._inner.token_to_id(text)
+        return found
+
+    def chat_text(self, messages: Sequence[dict[str, str]]) -> str:
+        """The messages in the model's own chat template, thinking off, up to where the answer begins."""
+        if self._template is None:
+            from transformers import AutoTokenizer  # heavy, and only the template engine is wanted of it
+
+            try:
+                self._template = AutoTokenizer.from_pretrained(
+                    str(self.folder), local_files_only=True, trust_remote_code=False
+                )
+            except (OSError, ValueError) as error:
+                raise ModelError(f"{self.folder}: cannot read the chat template ({error})") from None
+        if not self._template.chat_template:
+            raise ModelError(f"{self.folder} has no chat template: base models cannot follow an instruction")
+        text: str = self._template.apply_chat_template(
+            list(messages), tokenize=False, add_generation_prompt=True, enable_thinking=False
+        )
+        return text
+
+    def chat(self, messages: Sequence[dict[str, str]], *, answer_prefix: str = "") -> list[int]:
+        """The ids of `chat_text`, with the beginning of the answer where one is given."""
+        return self.encode(self.chat_text(messages) + answer_prefix)
+
+
+class TextStream:
+    """Tokens in, text out: what has been pushed so far, never half a character. The deltas concatenate to `decode`."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def push(self, ids: Iterable[int]) -> str:
+        return self._decoder.decode(b"".join(map(self._tokenizer.token_bytes, ids)))
+
+    def finish(self) -> str:
+        """The rest: U+FFFD where the stream ended inside a character."""
+        return self._decoder.decode(b"", final=True)
