@@ -59,6 +59,12 @@ class DaemonUnavailable(SpecdError):
     code = "unavailable"
 
 
+class AlreadyRunning(SpecdError):
+    """Another daemon holds the address."""
+
+    code = "already_running"
+
+
 class Busy(SpecdError):
     """The daemon takes no more jobs now: its queue is full, or it is shutting down."""
 

@@ -73,13 +73,15 @@ GuardMode = Literal["report", "refuse", "off"]
 
 @dataclass(frozen=True)
 class Sampling:
-    """How tokens are picked. temperature 0 is greedy; top_k 0 and top_p 1 switch their filter off."""
+    """How tokens are picked; None takes the daemon's setting. temperature 0 is greedy, top_k 0, top_p 1 and min_p 0 are
+    off. The same seed gives the same answer.
+    """
 
-    temperature: float = 0.0
-    top_k: int = 0
-    top_p: float = 1.0
-    min_p: float = 0.0
-    seed: int = 0
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    seed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -165,13 +167,13 @@ def parse_rewrite(data: Any) -> RewriteRequest:
     _check_target(request.target)
     _check_text(request.instruction, "instruction")
     sampling = request.sampling
-    _require(0 <= sampling.temperature <= 100, "sampling.temperature must be from 0 to 100")
-    _require(sampling.top_k >= 0, "sampling.top_k must be 0 or more")
-    _require(0 < sampling.top_p <= 1, "sampling.top_p must be above 0 and at most 1")
-    _require(0 <= sampling.min_p < 1, "sampling.min_p must be 0 or more and below 1")
-    _require(0 <= sampling.seed < 2**63, "sampling.seed must be 0 or more and fit in 63 bits")
-    _require(request.max_tokens is None or request.max_tokens > 0, "max_tokens must be 1 or more")
-    _require(request.speculation.k is None or request.speculation.k >= 0, "speculation.k must be 0 or more")
+    _within("sampling.temperature", sampling.temperature, 0, 100)
+    _within("sampling.top_k", sampling.top_k, 0, 2**31)
+    _within("sampling.top_p", sampling.top_p, 1e-6, 1)
+    _within("sampling.min_p", sampling.min_p, 0, 1)
+    _within("sampling.seed", sampling.seed, 0, 2**63 - 1)
+    _within("max_tokens", request.max_tokens, 1, 2**31)
+    _within("speculation.k", request.speculation.k, 0, 4096)
     return request
 
 
@@ -210,3 +212,8 @@ def _check_text(text: str, field: str) -> None:
 def _require(holds: bool, message: str) -> None:
     if not holds:
         raise UsageError(message)
+
+
+def _within(field: str, value: float | None, least: float, most: float) -> None:
+    # written so that NaN is outside too
+    _require(value is None or least <= value <= most, f"{field} must be from {least:g} to {most:g}, not {value}")

@@ -59,9 +59,6 @@ class Settings:
         least=0,
     )
     idle_shutdown: float = _key(0.0, "seconds", "End the daemon after this time without a job. 0: never.", least=0)
-    start_timeout: float = _key(
-        60.0, "seconds", "How long a client waits for a daemon that it started to answer.", least=1
-    )
     job_time_limit: float = _key(600.0, "seconds", "A job that runs longer is ended. Waiting does not count.", least=1)
     max_active_jobs: int = _key(4, "jobs", "Jobs that take turns, step by step. Others wait.", least=1, most=64)
     max_queue: int = _key(64, "jobs", "Jobs that may wait. More are refused.", least=1)
@@ -82,6 +79,9 @@ class Settings:
         default_factory=dict,
         metadata=_meta("", 'Instructions that editors offer by name: `[presets]`, then `Name = "text"`.'),
     )
+
+
+AT_START = frozenset({"threads", "cache_memory", "log_size", "watch", "max_request"})  # keys read only then
 
 
 def load(path: Path | None = None) -> Settings:

@@ -74,6 +74,13 @@ def token_file() -> Path:
     return paths.run_folder() / "daemon.json"
 
 
+def lock_path(address: Address) -> Path:
+    """The file that a daemon at `address` keeps locked while it lives."""
+    if address.socket:
+        return address.socket.with_name(address.socket.name + ".lock")
+    return token_file().with_suffix(".lock")
+
+
 def read_token_file(path: Path) -> Address | None:
     """The address in a token file; None if there is none or it is broken."""
     try:

@@ -1,0 +1,146 @@
+"""The command line: what `specd` takes, and what it means."""
+
+import argparse
+import os
+from pathlib import Path
+from typing import Final
+
+from specd.daemon import __version__, wire
+from specd.daemon.edit import Options
+from specd.daemon.errors import UsageError
+from specd.daemon.protocol import ContextFile, RewriteRequest, Sampling, Speculation, Target, parse_rewrite
+
+EXIT_CODES: Final = """\
+exit status:
+  0    done
+  1    no change needed, or the model declined
+  2    the command line or the settings are wrong
+  3    a file was refused or could not be written; it is as it was
+  4    the model, the engine or the daemon failed; nothing was written
+  130  interrupted"""
+
+_DESCRIPTION: Final = "Rewrites code by instruction with a model that a local daemon keeps warm."
+
+
+def build() -> argparse.ArgumentParser:
+    """The parser of the whole command."""
+    parser = argparse.ArgumentParser(
+        prog="specd",
+        description=_DESCRIPTION,
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"specd {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_edit(commands)
+    _add_daemon_commands(commands)
+    return parser
+
+
+def _add_edit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    edit = commands.add_parser(
+        "edit",
+        help="rewrite files by instruction",
+        description="Rewrites each FILE by the instruction and writes it back, or shows the change.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    edit.add_argument("files", nargs="*", type=Path, metavar="FILE", help="text files; - is standard input")
+    edit.add_argument("-i", "--instruction", required=True, metavar="TEXT", help="what to change")
+    where = edit.add_mutually_exclusive_group()
+    where.add_argument("--range", type=_line_range, metavar="A:B", help="rewrite lines A to B only (1 is the first)")
+    where.add_argument("--at", type=_line, metavar="LINE", help="rewrite the smallest definition around LINE only")
+    edit.add_argument("--diff", action="store_true", help="print the change as a unified diff and write nothing")
+    edit.add_argument("--dry-run", action="store_true", help="write nothing")
+    edit.add_argument("--json", action="store_true", help="print one JSON object a file")
+    edit.add_argument("--stdin", action="store_true", help="text in, text out; FILE only names it")
+    edit.add_argument("--atomic", action="store_true", help="write all files or none")
+    edit.add_argument("--context", action="append", default=[], type=Path, metavar="FILE", help="quote from FILE too")
+    edit.add_argument("--no-daemon", action="store_true", help="run the model in this process")
+    model = edit.add_argument_group("model")
+    model.add_argument("--model", metavar="FOLDER", help="a folder with a Qwen3 model (default: the setting)")
+    model.add_argument("--speculate", type=int, metavar="K", help="tokens drafted a step at most; 0: plain decoding")
+    model.add_argument("--draft", metavar="MODEL", help="a small model that drafts")
+    model.add_argument("--dflash", metavar="DRAFTER", help="a DFlash drafter")
+    model.add_argument("--proposer", choices=("auto", "edit", "ngram"), help="who drafts")
+    model.add_argument("--temperature", type=float, metavar="T", help="0: the likeliest token always")
+    model.add_argument("--top-k", type=int, metavar="K", help="sample among the K likeliest; 0: all")
+    model.add_argument("--top-p", type=float, metavar="P", help="sample among the likeliest that hold this share")
+    model.add_argument("--seed", type=int, metavar="N", help="the same seed gives the same answer")
+    model.add_argument("--max-tokens", type=int, metavar="N", help="longest answer")
+    model.add_argument("--guard", choices=("report", "refuse", "off"), help="what to do with broken syntax")
+
+
+def _add_daemon_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    serve = commands.add_parser("serve", help="run the daemon here", allow_abbrev=False)
+    serve.add_argument("--model", metavar="FOLDER", help="in place of the setting")
+    serve.add_argument("--device", metavar="NAME", help="in place of the setting")
+    serve.add_argument("--tcp", type=int, nargs="?", const=0, metavar="PORT", help="listen on loopback TCP")
+    serve.add_argument("--detached", action="store_true", help=argparse.SUPPRESS)
+    status = commands.add_parser("status", help="what the daemon does", allow_abbrev=False)
+    status.add_argument("--json", action="store_true", help="print all of it as JSON")
+    stop = commands.add_parser("stop", help="stop the daemon when its jobs are done", allow_abbrev=False)
+    stop.add_argument("--now", action="store_true", help="cancel its jobs")
+    trace = commands.add_parser("trace", help="what past jobs cost", allow_abbrev=False)
+    trace.add_argument("job", nargs="?", metavar="JOB", help="one job (default: the latest)")
+    trace.add_argument("-n", "--count", type=int, default=10, metavar="N", help="how many (default 10)")
+    trace.add_argument("--json", action="store_true", help="print the records as JSON lines")
+    doctor = commands.add_parser("doctor", help="check installation, devices and settings", allow_abbrev=False)
+    doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
+    completion = commands.add_parser("completion", help="print a completion script", allow_abbrev=False)
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+
+
+def edit_options(args: argparse.Namespace) -> Options:
+    """What `specd edit` is asked for. Raises UsageError for what argparse cannot know to be wrong."""
+    if args.atomic and args.stdin:
+        raise UsageError("--atomic is for files; leave it out with --stdin.")
+    if not args.files and not args.stdin:
+        raise UsageError("name a FILE, or use --stdin.")
+    if (args.stdin or Path("-") in args.files) and len(args.files) > 1:
+        raise UsageError("standard input is one text; name one FILE at most with it.")
+    request = RewriteRequest(
+        target=Target(text=" ", lines=args.range, at=args.at),
+        instruction=args.instruction,
+        model=_model(args.model),
+        max_tokens=args.max_tokens,
+        guard=args.guard,
+        sampling=Sampling(args.temperature, args.top_k, args.top_p, None, args.seed),
+        speculation=Speculation(args.speculate, _model(args.draft), _model(args.dflash), args.proposer),
+        context=tuple(ContextFile(os.path.abspath(path)) for path in args.context),
+    )
+    parse_rewrite(wire.to_json(request))  # the daemon's own checks, before anything is read or started
+    return Options(
+        request=request,
+        shows_diff=args.diff,
+        is_dry=args.dry_run,
+        as_json=args.json,
+        is_atomic=args.atomic,
+        in_process=args.no_daemon,
+    )
+
+
+def _model(name: str | None) -> str | None:
+    """A folder as an absolute path, since the daemon stands elsewhere; other names as they are."""
+    if not name:
+        return name
+    path = Path(name).expanduser()
+    return str(path.absolute()) if path.exists() or name.startswith((".", "/", "~")) else name
+
+
+def _line(text: str) -> int:
+    """A 1-based line number as a 0-based one."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no line number; lines count from 1")
+    return int(text) - 1
+
+
+def _line_range(text: str) -> tuple[int, int]:
+    """A:B, 1-based and inclusive, as 0-based half-open; A alone is one line."""
+    first, _, last = text.partition(":")
+    last = last or first
+    if not (first.isdigit() and last.isdigit()) or not 1 <= int(first) <= int(last):
+        raise argparse.ArgumentTypeError(f"{text!r} is no range of lines; write A:B with 1 <= A <= B")
+    return int(first) - 1, int(last)

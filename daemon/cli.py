@@ -1,0 +1,70 @@
+"""The `specd` command: parse, dispatch, say errors. What is heavy is imported by the command that needs it."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+from specd.daemon import arguments, errors
+from specd.daemon.errors import SpecdError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    args = arguments.build().parse_args(argv)
+    try:
+        return _run(args)
+    except SpecdError as error:
+        print(f"specd: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("specd: interrupted", file=sys.stderr)
+        return errors.INTERRUPTED
+    except BrokenPipeError:  # the reader of our output, `head` say, has seen enough
+        sys.stderr.close()
+        return errors.DONE
+
+
+def _run(args: Namespace) -> int:
+    match args.command:
+        case "edit":
+            return _edit(args)
+        case "serve":
+            from specd.daemon.serve import serve_command
+
+            return serve_command(args.model, args.device, args.tcp, is_detached=args.detached)
+        case "completion":
+            from specd.daemon.completion import script
+
+            print(script(args.shell), end="")
+            return errors.DONE
+        case "doctor":
+            from specd.daemon.doctor import doctor_command
+
+            return doctor_command(as_json=args.json)
+        case "status":
+            from specd.daemon.commands import status_command
+
+            return status_command(as_json=args.json)
+        case "stop":
+            from specd.daemon.commands import stop_command
+
+            return stop_command(now=args.now)
+        case _:
+            from specd.daemon.commands import trace_command
+
+            return trace_command(args.job, args.count, as_json=args.json)
+
+
+def _edit(args: Namespace) -> int:
+    from specd.daemon.edit import edit_files, edit_stdin
+
+    options = arguments.edit_options(args)
+    if args.stdin or args.files == [Path("-")]:
+        name = next((str(path) for path in args.files if path != Path("-")), None)
+        return edit_stdin(name, options)
+    return edit_files(args.files, options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""`specd status`, `stop` and `trace`: what the daemon says of itself, its end, and what past jobs cost."""
+
+import json
+import sys
+from typing import Any
+
+from specd.daemon import errors, lifecycle, paths, trace, transport
+from specd.daemon.client import Client
+from specd.daemon.errors import DaemonUnavailable, UsageError
+
+
+def status_command(*, as_json: bool) -> int:
+    """Print the daemon's status; exit status 1 if none runs."""
+    address = transport.given_address() or transport.default_address()
+    try:
+        status = Client(address).status()
+    except DaemonUnavailable:
+        print(json.dumps({"state": "stopped"}) if as_json else f"no daemon runs at {address}; `specd edit` starts one.")
+        return errors.NO_CHANGE
+    print(json.dumps(status, indent=2) if as_json else describe(status))
+    return errors.DONE
+
+
+def describe(status: dict[str, Any]) -> str:
+    """The status for people."""
+    jobs = status["jobs"]
+    lines = [
+        f"specd {status['version']}, pid {status['pid']}, {status['state']}, up {_duration(status['uptime_seconds'])}",
+        f"memory    {_size(status['memory_bytes'])}",
+        f"jobs      {jobs['active']} active, {jobs['waiting']} waiting",
+    ]
+    for model in status["models"]:
+        lines.append(f"model     {model['path']}: {model['state']}")
+        if model["state"] != "ready":
+            lines.append(f"          {model['message']} ({100 * model['progress']:.0f} %)")
+        elif "cache" in model:
+            cache = model["cache"]
+            lines += [
+                f"          {model['device']}, {model['dtype']}, window {model['window']:,} tokens",
+                f"          prompts kept: {cache['kept_tokens']:,} tokens, {_size(cache['kept_bytes'])}"
+                f" of {_size(cache['limit_bytes'])}",
+            ]
+    if status["problem"]:
+        lines.append(f"problem   {status['problem']}")
+    return "\n".join([*lines, f"settings  {status['settings']}", f"log       {status['log']}"])
+
+
+def stop_command(*, now: bool) -> int:
+    """Stop the daemon and wait for its end."""
+    address = transport.given_address() or transport.default_address()
+    if lifecycle.stop(address, drain=not now):
+        print("stopped", file=sys.stderr)
+    else:
+        print("no daemon runs", file=sys.stderr)
+    return errors.DONE
+
+
+def trace_command(job: str | None, count: int, *, as_json: bool) -> int:
+    """Print the records of the latest `count` jobs, or of one."""
+    if count < 1:
+        raise UsageError("-n must be 1 or more.")
+    records = [record for record in trace.read(paths.trace_path()) if job is None or record["job"] == job]
+    if not records:
+        what = f"of job {job} " if job else ""
+        print(f"no record {what}in {paths.trace_path()}", file=sys.stderr)
+        return errors.NO_CHANGE
+    for record in records[-count:]:
+        if as_json:
+            print(json.dumps(record))
+        elif job is None:
+            print(trace.describe(record))
+        else:
+            print("\n".join(f"{key:18}{value}" for key, value in record.items()))
+    return errors.DONE
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _size(count: float) -> str:
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"

@@ -1,0 +1,245 @@
+"""`specd edit`: read the files, have them rewritten, show the change, write it. Only this process touches the files.
+
+Nothing heavy is imported here: on a warm daemon the command costs little more than Python's own start.
+"""
+
+import contextlib
+import hashlib
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from specd.daemon import display, errors, files, wire
+from specd.daemon.client import RewriteStream
+from specd.daemon.errors import EngineFailed, SpecdError
+from specd.daemon.events import (
+    OUTCOMES,
+    Cancelled,
+    Declined,
+    Done,
+    Event,
+    Failed,
+    HunkReady,
+    NoChange,
+    Outcome,
+    Truncated,
+    event_name,
+)
+from specd.daemon.lifecycle import with_daemon
+from specd.daemon.protocol import RewriteRequest
+from specd.daemon.rewrite.hunk import Hunk, apply_hunks
+from specd.daemon.rewrite.lines import split_lines
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line asks for. `request` is complete but for its target's text and path."""
+
+    request: RewriteRequest
+    shows_diff: bool = False
+    is_dry: bool = False
+    as_json: bool = False
+    is_atomic: bool = False
+    in_process: bool = False
+
+
+@dataclass
+class Result:
+    """What became of one file."""
+
+    name: str
+    exit_code: int
+    outcome: Outcome | None = None
+    message: str = ""
+    hunks: list[HunkReady] = field(default_factory=list)
+    before: str = ""
+    text: str = ""
+    is_written: bool = False
+
+
+def edit_files(paths: list[Path], options: Options) -> int:
+    """Rewrite each file in turn; the exit code. With is_atomic all are written at the end, or none."""
+    writes = not (options.shows_diff or options.is_dry)
+    staged: list[files.Staged] = []
+    results: list[Result] = []
+    with contextlib.ExitStack() as stack:
+        for path in paths:
+            try:
+                source = files.read(path, to_write=writes)
+                stack.callback(source.close)
+                result = _rewrite(source.text, str(path), options)
+                results.append(result)
+                if result.exit_code == errors.DONE and writes:
+                    new = files.stage(source, result.text)
+                    stack.callback(new.discard)
+                    staged.append(new)
+                    if not options.is_atomic:
+                        staged.pop().commit()
+                        result.is_written = True
+            except SpecdError as error:
+                results.append(_failure(str(path), error))
+            except KeyboardInterrupt:
+                results.append(Result(str(path), errors.INTERRUPTED, message=f"{path}: interrupted; it is as it was."))
+            if not options.is_atomic:
+                _show(results[-1], options)
+            if results[-1].exit_code == errors.INTERRUPTED:
+                break
+        if options.is_atomic:
+            _commit_all(staged, results)
+            for result in results:
+                _show(result, options)
+    return _exit_code(results)
+
+
+def edit_stdin(name: str | None, options: Options) -> int:
+    """Rewrite standard input to standard output. Whatever goes wrong, the text comes out as it went in."""
+    raw = sys.stdin.buffer.read()
+    label = name or "standard input"
+    text = ""
+    try:
+        text = files.decode(raw, label)
+        result = _rewrite(text, label, options, path=name)
+    except SpecdError as error:
+        result = _failure(label, error)
+    except KeyboardInterrupt:
+        result = Result(label, errors.INTERRUPTED, message=f"{label}: interrupted.")
+    if options.as_json or options.shows_diff:
+        _show(result, options)
+        return result.exit_code
+    is_done = result.exit_code == errors.DONE and not options.is_dry
+    sys.stdout.buffer.write(result.text.encode() if is_done else raw)
+    sys.stdout.flush()
+    print(_line(result), file=sys.stderr)
+    return result.exit_code
+
+
+def _rewrite(text: str, name: str, options: Options, *, path: str | None = "") -> Result:
+    """Have one text rewritten. path: what the model is told, the name if it is ""."""
+    target = replace(options.request.target, text=text, path=name if path == "" else path)
+    request = replace(options.request, target=target)
+    progress = display.ProgressLine(name)
+    hunks: list[HunkReady] = []
+    outcome: Outcome | None = None
+    try:
+        with _events(request, options, progress) as events:
+            for event in events:
+                progress.show(event)
+                if isinstance(event, HunkReady):
+                    hunks.append(event)
+                elif isinstance(event, OUTCOMES):
+                    outcome = event
+    finally:
+        progress.clear()
+    if outcome is None:
+        raise EngineFailed(f"{name}: the job ended without an outcome; it is as it was.")
+    result = _result(name, outcome)
+    if isinstance(outcome, Done):
+        result.hunks = hunks
+        result.before, result.text = text, _applied(text, hunks, outcome)
+    return result
+
+
+@contextlib.contextmanager
+def _events(request: RewriteRequest, options: Options, progress: display.ProgressLine) -> Iterator[Iterator[Event]]:
+    if options.in_process:
+        from specd.daemon.local import local_events  # torch
+
+        with local_events(request) as events:
+            yield events
+        return
+    stream: RewriteStream = with_daemon(lambda client: client.rewrite(request), say=progress.say)
+    with stream:
+        yield iter(stream)
+
+
+def _applied(text: str, hunks: list[HunkReady], done: Done) -> str:
+    """The text with the hunks in it, checked against the daemon's own. They are in order and do not overlap."""
+    lines = split_lines(text)
+    whole = [Hunk(h.start_line, h.end_line, h.new_lines, tuple(lines[h.start_line : h.end_line])) for h in hunks]
+    new = apply_hunks(text, whole)
+    if hashlib.sha256(new.encode()).hexdigest() != done.sha256:
+        raise EngineFailed("the change arrived damaged; nothing was written. Run the command again.")
+    return new
+
+
+def _result(name: str, outcome: Outcome) -> Result:
+    match outcome:
+        case Done(_, summary, notes):
+            lines = [display.statistics(name, summary), *(f"{name}: {note}" for note in notes)]
+            return Result(name, errors.DONE, outcome, "\n".join(lines))
+        case NoChange(summary):
+            return Result(name, errors.NO_CHANGE, outcome, f"{name}: no change needed · {display.speed(summary)}")
+        case Declined(message):
+            return Result(name, errors.NO_CHANGE, outcome, f"{name}: the model declined: {message}")
+        case Truncated(message):
+            return Result(name, errors.FAILED, outcome, f"{name}: {message}")
+        case Cancelled(message):
+            return Result(name, errors.FAILED, outcome, f"{name}: {message}; it is as it was. Run the command again.")
+        case Failed():
+            error = outcome.error()
+            return Result(name, error.exit_code, outcome, f"{name}: {error}")
+
+
+def _failure(name: str, error: SpecdError) -> Result:
+    text = str(error)
+    return Result(name, error.exit_code, message=text if text.startswith(name) or name in text else f"{name}: {text}")
+
+
+def _commit_all(staged: list[files.Staged], results: list[Result]) -> None:
+    """Put all new texts in place, or none: after a failure those in place already are put back."""
+    bad = [result for result in results if result.exit_code > errors.NO_CHANGE]
+    if not bad:
+        done: list[files.Staged] = []
+        try:
+            for new in staged:
+                new.commit()
+                done.append(new)
+        except SpecdError as error:
+            for new in done:
+                files.restore(new.source)
+            bad.append(_failure(str(staged[len(done)].source.path), error))
+            results.append(bad[0])
+    for result in results:
+        if result.exit_code == errors.DONE:
+            result.is_written = not bad
+            if bad:
+                result.message = f"{result.name}: not written, since {bad[0].name} failed (--atomic)."
+
+
+def _show(result: Result, options: Options) -> None:
+    if options.as_json:
+        data = {
+            "file": result.name,
+            "outcome": event_name(result.outcome) if result.outcome else "error",
+            "exit_code": result.exit_code,
+            "message": result.message,
+            "written": result.is_written,
+            "hunks": wire.to_json(result.hunks),
+            "summary": wire.to_json(result.outcome.summary) if result.outcome else None,
+        }
+        print(json.dumps(data, ensure_ascii=False))
+        return
+    if result.hunks and (options.shows_diff or sys.stdout.isatty()):
+        colour = display.wants_colour(sys.stdout)
+        _print_text(display.unified_diff(result.before, result.hunks, result.name, colour=colour))
+    print(_line(result), file=sys.stderr)
+
+
+def _line(result: Result) -> str:
+    return result.message if result.exit_code <= errors.NO_CHANGE else f"specd: {result.message}"
+
+
+def _print_text(text: str) -> None:
+    """Text with its own line ends, whatever the platform's are."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode())
+    sys.stdout.flush()
+
+
+def _exit_code(results: list[Result]) -> int:
+    """The worst failure; else 0 if any file changed, else 1."""
+    codes = [result.exit_code for result in results]
+    worst = max(codes, default=errors.DONE)
+    return worst if worst > errors.NO_CHANGE else min(codes, default=errors.DONE)

@@ -1,0 +1,214 @@
+"""The daemon without its socket: takes requests, runs them as jobs, keeps traces and counts. The server puts HTTP
+around it; `specd edit --no-daemon` uses it in process.
+"""
+
+import itertools
+import logging
+import os
+import secrets
+import time
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from specd.daemon import __version__, logs, paths
+from specd.daemon.jobs import Context, Emit, prepare_job, rewrite_job
+from specd.daemon.metrics import Labels, Metrics
+from specd.daemon.models import Load, ModelKey, ModelPool
+from specd.daemon.protocol import PrepareReply, PrepareRequest, RewriteRequest, Sampling, Speculation
+from specd.daemon.scheduler import Job, Scheduler
+from specd.daemon.settings import AT_START, Settings, changed_keys
+from specd.daemon.trace import JobTrace, TraceFile
+from specd.daemon.worker import EngineModel, bundled_folder, load_model
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+class Service:
+    """Owns the engine thread, the models and the trace file. Public methods may be called from any thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.metrics = Metrics()
+        self.began = time.time()
+        self.scheduler = Scheduler(max_active=settings.max_active_jobs, max_queue=settings.max_queue)
+        self.pool: ModelPool[EngineModel] = ModelPool(lambda key, progress: load_model(key, self.settings, progress))
+        self._traces = TraceFile(paths.trace_path(), settings.log_size * 1024)
+        self._numbers = itertools.count(1)
+        self._prefix = secrets.token_hex(2)
+        self._prepares: dict[tuple[str, str], Job] = {}
+        self._default = _default_key(settings)
+        self.problem = ""  # what is wrong with the settings file or the model since they changed
+
+    def preload(self) -> None:
+        """Begin to load the model of the settings."""
+        self.pool.request(self._default)
+
+    def apply(self, settings: Settings) -> None:
+        """Run with changed settings from the next job on. Another model is loaded beside the present one and takes its
+        place when it is there; if it cannot be loaded the present one stays, and `problem` says so.
+        """
+        for name in changed_keys(self.settings, settings):
+            _log.info("setting %s changed%s", name, ": takes effect when the daemon starts again" * (name in AT_START))
+        self.settings, self.problem = settings, ""
+        self.scheduler.max_active, self.scheduler.max_queue = settings.max_active_jobs, settings.max_queue
+        logging.getLogger("specd").setLevel(logs.level(settings))
+        key = _default_key(settings)
+        if key == self._default:
+            return
+
+        def swap(load: Load[EngineModel]) -> None:
+            if load.error is not None:
+                self.problem = str(load.error)
+            else:
+                self._default = key
+                self.pool.unload_unused(keep=key)
+
+        if self.pool.request(key, swap).state == "ready":
+            self._default = key
+
+    def rewrite(self, request: RewriteRequest, emit: Emit) -> Job:
+        """Queue a rewrite. `emit` gets its events on the engine's thread, the outcome last. Raises Busy."""
+        request = with_defaults(request, self.settings)
+        trace = JobTrace(self._job_id(), "rewrite", request.client)
+        key = self.key(request.model, request.speculation)
+        job = rewrite_job(self._context(), request, key, trace, emit)
+        self.scheduler.submit(job)
+        return job
+
+    def prepare(self, request: PrepareRequest) -> tuple[Job, "Future[PrepareReply]"]:
+        """Queue a prepare. One of the same client for the same path that has not ended is replaced. Raises Busy."""
+        trace = JobTrace(self._job_id(), "prepare", request.client)
+        job, future = prepare_job(self._context(), request, self.key(request.model), trace)
+        self.scheduler.submit(job)
+        self._prepares = {slot: old for slot, old in self._prepares.items() if not old.finished.is_set()}
+        slot = (request.client, request.target.path or "")
+        if slot in self._prepares:
+            self.scheduler.cancel(self._prepares[slot])
+        self._prepares[slot] = job
+        return job, future
+
+    def cancel(self, job: Job) -> None:
+        """End `job` before its next step. Nothing happens if it is over."""
+        self.scheduler.cancel(job)
+
+    def key(self, model: str | None = None, speculation: Speculation | None = None) -> ModelKey:
+        """What a request's model is loaded from; None takes the setting."""
+        speculation = speculation or Speculation()
+        usual = self._default
+        return replace(
+            usual,
+            path=usual.path if model is None else _folder(model) or str(bundled_folder()),
+            draft=usual.draft if speculation.draft is None else _folder(speculation.draft),
+            dflash=usual.dflash if speculation.dflash is None else _folder(speculation.dflash),
+        )
+
+    def status(self) -> dict[str, Any]:
+        """What `GET /v1/status` answers; docs/http.md explains the fields."""
+        active, waiting = self.scheduler.counts()
+        loads = {load.key: load for load in self.pool.loads()}
+        return {
+            "version": __version__,
+            "pid": os.getpid(),
+            "state": "draining" if self.scheduler.is_draining else "ready",
+            "uptime_seconds": round(time.time() - self.began, 3),
+            "memory_bytes": resident_memory(),
+            "jobs": {"active": active, "waiting": waiting},
+            "models": [
+                {
+                    "path": load.key.path,
+                    "draft": load.key.draft,
+                    "dflash": load.key.dflash,
+                    "state": load.state,
+                    "progress": round(load.fraction, 3),
+                    "message": str(load.error) if load.error else load.message,
+                    "load_seconds": round(load.seconds, 3),
+                    **(load.model.status() if load.model else {}),
+                }
+                for load in loads.values()
+            ],
+            "problem": self.problem,
+            "settings": str(paths.settings_path()),
+            "log": str(paths.log_path()),
+        }
+
+    def metrics_text(self) -> str:
+        """What `GET /metrics` answers."""
+        active, waiting = self.scheduler.counts()
+        is_loaded = any(load.key == self.key() and load.state == "ready" for load in self.pool.loads())
+        gauges: dict[str, dict[Labels, float]] = {
+            "specd_jobs": {(("state", "active"),): active, (("state", "waiting"),): waiting},
+            "specd_model_loaded": {(): is_loaded},
+            "specd_resident_memory_bytes": {(): resident_memory()},
+            "specd_uptime_seconds": {(): time.time() - self.began},
+        }
+        return self.metrics.text(gauges)
+
+    def stop(self) -> None:
+        """Cancel all jobs, end the engine's thread and free the models."""
+        self.scheduler.stop()
+        self.pool.unload_unused()
+
+    def _context(self) -> Context:
+        return Context(self.pool, self.settings, self._record)
+
+    def _job_id(self) -> str:
+        return f"{self._prefix}-{next(self._numbers)}"
+
+    def _record(self, trace: JobTrace) -> None:
+        self.metrics.count(trace)
+        if self.settings.trace:
+            self._traces.append(trace.record())
+        _log.info(
+            "job %s: %s %s%s, %d tokens in %d steps, %.0f ms",
+            trace.job,
+            trace.kind,
+            trace.outcome,
+            f" ({trace.code})" if trace.code else "",
+            trace.tokens,
+            trace.steps,
+            trace.total * 1000,
+        )
+
+
+def with_defaults(request: RewriteRequest, settings: Settings) -> RewriteRequest:
+    """The request with the settings in place of what it leaves open."""
+    sampling, speculation = request.sampling, request.speculation
+    sampling = Sampling(
+        temperature=_first(sampling.temperature, settings.temperature),
+        top_k=_first(sampling.top_k, settings.top_k),
+        top_p=_first(sampling.top_p, settings.top_p),
+        min_p=sampling.min_p,
+        seed=sampling.seed,
+    )
+    k = speculation.k if speculation.k is not None else (None if settings.speculate < 0 else settings.speculate)
+    speculation = replace(speculation, k=k, proposer=speculation.proposer or settings.proposer)
+    return replace(request, sampling=sampling, speculation=speculation)
+
+
+def resident_memory() -> int:
+    """Bytes of this process in memory."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
+
+
+def _default_key(settings: Settings) -> ModelKey:
+    return ModelKey(
+        path=_folder(settings.model) or str(bundled_folder()),
+        draft=_folder(settings.draft_model),
+        dflash=_folder(settings.dflash),
+        device=settings.device,
+        dtype=settings.dtype,
+    )
+
+
+def _first(given: T | None, setting: T) -> T:
+    return setting if given is None else given
+
+
+def _folder(name: str) -> str:
+    return str(Path(name).expanduser()) if name else ""

@@ -1,0 +1,200 @@
+"""One rewrite from request to outcome: region, prompt, drafting hints, generation, hunks, guard.
+
+Knows models only as the `Model` protocol of generation.py, so it has no torch in it; `worker` supplies real ones.
+A rewrite is a generator as `scheduler` wants it: one step of the model a turn, events by callback.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+
+from specd.daemon.errors import InputRefused
+from specd.daemon.events import (
+    Declined,
+    Done,
+    Event,
+    Failed,
+    HunkReady,
+    NoChange,
+    Outcome,
+    Progress,
+    RegionChosen,
+    Truncated,
+)
+from specd.daemon.generation import Asked, Ended, Model, Prefilled, Stepped
+from specd.daemon.protocol import RewriteRequest, Target
+from specd.daemon.rewrite import guard
+from specd.daemon.rewrite.hunks import Hunk
+from specd.daemon.rewrite.pairs import read_pairs
+from specd.daemon.rewrite.prompt import Prompt, PromptTooLong, build_prompt
+from specd.daemon.rewrite.region import Region, RegionError, language_of, select_region
+from specd.daemon.rewrite.stream import Outcome as StreamOutcome
+from specd.daemon.rewrite.stream import RewriteStream
+from specd.daemon.scheduler import Steps
+from specd.daemon.settings import Settings
+from specd.daemon.trace import JobTrace
+
+_PROGRESS_SECONDS = 0.05  # between two progress events
+
+
+def rewrite(
+    request: RewriteRequest, model: Model, settings: Settings, emit: Callable[[Event], None], trace: JobTrace
+) -> Steps:
+    """Run `request` on `model`; the last event is its outcome. Raises InputRefused and EngineFailed."""
+    began = time.monotonic()
+    target = request.target
+    language = target.language or (language_of(target.path) if target.path else None)
+    region = choose_region(target, language, settings)
+    trace.model, trace.language = model.name, language
+    trace.text_chars, trace.region_lines = len(target.text), region.end_line - region.start_line
+    emit(RegionChosen(trace.job, region.start_line, region.end_line, region.kind, region.label))
+    prompt = make_prompt(target, region, request.instruction, language, model)
+    asked = Asked(
+        prompt=prompt,
+        pairs=read_pairs(request.instruction),
+        draft_texts=[target.text, *(file.text for file in request.context if file.text)],
+        max_tokens=request.max_tokens or settings.max_tokens or model.count(prompt.predicted) * 3 // 2 + 512,
+        sampling=request.sampling,
+        speculation=request.speculation,
+    )
+    trace.prompt = time.monotonic() - began
+    writer = _Writer(RewriteStream(target.text, region, prompt, language=language), region, emit, trace)
+    is_complete = False
+    for event in model.generate(asked):
+        match event:
+            case None:
+                pass
+            case Prefilled(reused, new, seconds):
+                trace.prefill, trace.prefill_reused, trace.prefill_new = seconds, reused, new
+                trace.prompt_tokens = reused + new
+                writer.start_decoding()
+            case Stepped(text, proposer, drafted, accepted, emitted):
+                trace.step(proposer, drafted, accepted, emitted)
+                writer.push(text)
+            case Ended(reason, text):
+                writer.push(text)
+                is_complete = reason == "stop"
+        yield True
+    emit(_outcome(writer.finish(complete=is_complete), request, settings, language, trace))
+
+
+def prepare(
+    target: Target, model: Model, settings: Settings, trace: JobTrace, done: Callable[[Prefilled], None]
+) -> Steps:
+    """Prefill what a rewrite of `target` will begin with, whatever its instruction."""
+    language = target.language or (language_of(target.path) if target.path else None)
+    region = choose_region(target, language, settings)
+    trace.model, trace.language = model.name, language
+    trace.text_chars, trace.region_lines = len(target.text), region.end_line - region.start_line
+    # two instructions that share no beginning: what their prompts share comes before the instruction
+    both = tuple(make_prompt(target, region, word, language, model) for word in ("rename", "0"))
+    for event in model.prepare((both[0], both[1])):
+        if event is not None:
+            trace.prefill, trace.prefill_reused, trace.prefill_new = event.seconds, event.reused, event.new
+            trace.prompt_tokens = event.reused + event.new
+            done(event)
+        yield True
+
+
+def choose_region(target: Target, language: str | None, settings: Settings) -> Region:
+    """The lines that `target` means. Raises InputRefused."""
+    if not target.text.strip("\ufeff \t\r\n\f\v"):
+        raise InputRefused("the text is empty; there is nothing to rewrite.")
+    try:
+        region = select_region(target.text, lines=target.lines, at=target.at, language=language)
+    except RegionError as error:
+        raise InputRefused(str(error)) from None
+    count = region.end_line - region.start_line
+    if count > settings.max_lines:
+        raise InputRefused(
+            f"{region.label} has {count:,} lines; the limit is {settings.max_lines:,} (setting max_lines).\n"
+            "Rewrite a part of it: --range A:B, or --at LINE for one definition."
+        )
+    return region
+
+
+def make_prompt(target: Target, region: Region, instruction: str, language: str | None, model: Model) -> Prompt:
+    """The prompt for `model`. Raises InputRefused if it does not fit the model's window."""
+    try:
+        return build_prompt(
+            model.form,
+            path=target.path,
+            language=language,
+            text=target.text,
+            region=region,
+            instruction=instruction,
+            budget=model.window,
+            count=model.count,
+        )
+    except PromptTooLong as error:
+        raise InputRefused(str(error)) from None
+
+
+class _Writer:
+    """Turns the model's text into hunk and progress events."""
+
+    def __init__(self, stream: RewriteStream, region: Region, emit: Callable[[Event], None], trace: JobTrace) -> None:
+        self._stream = stream
+        self._region = region
+        self._emit = emit
+        self._trace = trace
+        self._began = self._told = time.monotonic()
+        self._answer_lines = 0
+
+    def start_decoding(self) -> None:
+        self._began = time.monotonic()
+
+    def push(self, text: str) -> None:
+        if self._trace.first_token is None:
+            self._trace.first_token = self._trace.since()
+        self._send(self._stream.push(text))
+        self._answer_lines += text.count("\n")
+        now = time.monotonic()
+        if now - self._told >= _PROGRESS_SECONDS:
+            self._told = now
+            seconds = max(now - self._began, 1e-6)
+            count = max(1, self._region.end_line - self._region.start_line)
+            fraction = min(1.0, self._answer_lines / count)
+            self._emit(Progress(self._trace.tokens, self._trace.steps, self._trace.tokens / seconds, fraction))
+
+    def finish(self, *, complete: bool) -> StreamOutcome:
+        self._trace.generate = time.monotonic() - self._began
+        hunks, outcome = self._stream.finish(complete=complete)
+        self._send(hunks)
+        return outcome
+
+    def _send(self, hunks: list[Hunk]) -> None:
+        for hunk in hunks:
+            if self._trace.first_hunk is None:
+                self._trace.first_hunk = self._trace.since()
+            self._trace.hunks += 1
+            self._trace.lines += max(len(hunk.new_lines), hunk.end_line - hunk.start_line)
+            start = self._region.start_line
+            self._emit(HunkReady(start + hunk.start_line, start + hunk.end_line, hunk.new_lines))
+
+
+def _outcome(
+    ended: StreamOutcome, request: RewriteRequest, settings: Settings, language: str | None, trace: JobTrace
+) -> Outcome:
+    notes = list(_notes(ended))
+    if ended.kind == "declined":
+        return Declined(ended.message, trace.summary())
+    if ended.kind == "unchanged":
+        return NoChange(trace.summary(), tuple(notes))
+    digest = hashlib.sha256(ended.text.encode()).hexdigest()
+    if ended.kind == "truncated":
+        return Truncated(ended.message, digest, trace.summary())
+    mode = request.guard or settings.guard
+    if mode != "off":
+        report = guard.check(language, request.target.text, ended.text, instruction=request.instruction)
+        if not report.ok:
+            if mode == "refuse" and report.broke_syntax:
+                return Failed("guard", report.message, trace.summary())
+            notes.append(report.message)
+    return Done(digest, trace.summary(), tuple(notes))
+
+
+def _notes(ended: StreamOutcome) -> Iterator[str]:
+    if ended.report.omissions:
+        quoted = ", ".join(repr(line.strip()[:60]) for line in ended.report.omissions[:3])
+        yield f"the model left lines out ({quoted}); those were kept as they were."
