@@ -1,4 +1,4 @@
-"""`specd doctor`: what is there, what fits, what is wrong, and what to put in the settings. Loads torch, not a model."""
+"""`specd doctor`: what is there, what fits, what is wrong, what to put in the settings. Loads torch, but no model."""
 
 import importlib.metadata
 import json
@@ -32,15 +32,6 @@ _PACKAGES: Final = (
     "watchfiles",
     "pygls",
     "tree-sitter",
-)
-    "torch",
-    "transformers",
-    "tokenizers",
-    "safetensors",
-    "aiohttp",
-    "watchfiles",
-    "tree-sitter",
-    "pygls",
 )
 
 
