@@ -111,7 +111,7 @@ def generate(
         raise ValueError(f"the prompt holds ids outside 0..{model.config.vocab_size - 1}")
     if room < 1:
         raise ContextOverflow(
-            f"the prompt has {len(ids)} tokens: no room to answer in the model's context of {model.config.max_positions}"
+            f"the prompt has {len(ids)} tokens: no room to answer in a context of {model.config.max_positions}"
         )
     if stop_strings and tokenizer is None:
         raise ValueError("stop strings need a tokenizer")
