@@ -15,6 +15,10 @@ from specd.daemon.rewrite.lines import LineBuffer, is_blank, normalise
 from specd.daemon.rewrite.omission import is_omission
 
 _FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<marks>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
+_REFUSES = re.compile(
+    r"\b(?:sorry|cannot|can['’]?t|unable|not able|could you|please (?:clarify|provide|tell)|do you (?:want|mean))\b",
+    re.I,
+)
 _SENTENCE = re.compile(r"[A-Z][\w'’,-]* \S+ \S+")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _SHORT = 3  # lines: a region so short may be rewritten without one line staying
@@ -65,6 +69,7 @@ class AnswerFilter:
         self._depth = 0  # fences open inside the code
         self._after: list[str] | None = None  # None: the code has not ended
         self._blocks_after = 0
+        self._has_known = False  # a line of the code is the original's
 
     def push(self, text: str) -> str:
         """The next piece of the answer; returns the lines of code that it completes."""
@@ -79,6 +84,8 @@ class AnswerFilter:
         elif self._after is None:
             last = [code.removesuffix("\n") for code in last]  # broken off: no more than was said
         report.prose = "\n".join([*self._before, *(self._after or [])]).strip()
+        if report.fence and not self._has_known and self._known and _REFUSES.search(report.prose):
+            report.declined = report.prose  # the code is an example, not the region
         return "".join(last)
 
     def _read(self, line: str) -> str | None:
@@ -95,7 +102,9 @@ class AnswerFilter:
                 self.report.closed = True
                 return None
             self._depth += 1 if fence.info else -1
-        if line.strip() not in self._known and is_omission(line, language=self._language):
+        if line.strip() in self._known:
+            self._has_known = True
+        elif is_omission(line, language=self._language):
             self.report.omissions.append(line.strip())
         return line + "\n"
 

@@ -1,11 +1,32 @@
-"""Skeleton: the signatures others import; the bodies follow."""
+"""A last look at a rewrite: does the text still parse, is every definition still there, and none there twice?
 
+`check` compares two whole texts. It proves nothing right; it finds what broken or cut answers leave behind. Where the
+language has no grammar at hand there is nothing to report.
+"""
+
+from collections import Counter
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from specd.daemon.rewrite.diff import changed_blocks
+from specd.daemon.rewrite.syntax import is_definition, name_of, parse, wrapped
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_BY_NAME = frozenset(["python", "go", "javascript", "lua", "ruby"])
+"""Languages in which a second definition of a name takes the first one's place, or is an error."""
+_NAMED = 4  # names that a message spells out
 
 
 @dataclass(frozen=True)
 class GuardReport:
-    """ok: nothing to report. guard = "refuse" refuses `broke_syntax` only; the rest is told."""
+    """What to tell about a rewrite.
+
+    ok: nothing. broke_syntax: the text parsed before and does not now (what `guard = "refuse"` refuses). lost: names of
+    definitions that are gone, not renamed; duplicated: those that are there more often than before. message: one line
+    for the user, empty if ok.
+    """
 
     ok: bool
     broke_syntax: bool
@@ -15,5 +36,86 @@ class GuardReport:
 
 
 def check(language: str | None, before: str, after: str, *, instruction: str = "") -> GuardReport:
-    """Compares two whole texts of the file, before and after."""
-    raise NotImplementedError
+    """Compares the texts of a file before and after a rewrite. What `instruction` names may go unreported."""
+    old, new = parse(language, before), parse(language, after)
+    if language is None or old is None or new is None or before == after:
+        return GuardReport(True, False, [], [], "")
+    broke = new.has_error and not old.has_error
+    old_names, new_names = _definitions(old, language), _definitions(new, language)
+    lost = [name for name in _lost(old_names, new_names) if name.rsplit(".", 1)[-1] not in instruction]
+    duplicated = _duplicated(old_names, new_names)
+    parts = [f"line {_error_line(new)} does not parse"] if broke else []
+    parts += [f"gone: {_some(lost)}"] if lost else []
+    parts += [f"there twice: {_some(duplicated)}"] if duplicated else []
+    return GuardReport(not parts, broke, lost, duplicated, "; ".join(parts))
+
+
+@dataclass(frozen=True)
+class _Definition:
+    name: str
+    signature: str  # what must not be there twice
+
+
+def _definitions(root: "Node", language: str) -> list[_Definition]:
+    """Top-level definitions and those one level inside of them, in order of the text."""
+    found: list[_Definition] = []
+    stack = [(root, "")]
+    while stack:
+        node, prefix = stack.pop()
+        if is_definition(node, language):
+            name = name_of(node)
+            if name:
+                found.append(_Definition(prefix + name, _signature(node, prefix + name, language)))
+            if prefix:
+                continue
+            prefix = f"{name}."
+        elif prefix and node.type in _BODIES_OF_FUNCTIONS:
+            continue
+        stack += [(child, prefix) for child in reversed(node.children)]
+    return found
+
+
+_BODIES_OF_FUNCTIONS = frozenset(["compound_statement", "statement_block", "statement_list"])
+
+
+def _signature(node: "Node", name: str, language: str) -> str:
+    outer = wrapped(node)
+    if language in _BY_NAME and outer.start_byte == node.start_byte:
+        return name
+    body = node.child_by_field_name("body")
+    text = (outer.text or b"")[: body.start_byte - outer.start_byte if body is not None else None]
+    head = text.decode("utf-8", "replace") if body is not None else text.decode("utf-8", "replace").split("\n", 1)[0]
+    return name + " " + " ".join(head.split())
+
+
+def _lost(old: list[_Definition], new: list[_Definition]) -> list[str]:
+    """Names of `old` that are not in `new`, without as many as have another name in the same place."""
+    old_names, new_names = [d.name for d in old], [d.name for d in new]
+    still, already = set(new_names), set(old_names)
+    lost: list[str] = []
+    for a0, a1, b0, b1 in changed_blocks(old_names, new_names):
+        gone = [name for name in old_names[a0:a1] if name not in still]
+        came = [name for name in new_names[b0:b1] if name not in already]
+        lost += gone[len(came) :]
+    return lost
+
+
+def _duplicated(old: list[_Definition], new: list[_Definition]) -> list[str]:
+    before, after = Counter(d.signature for d in old), Counter(d.signature for d in new)
+    names = [d.name for d in new if after[d.signature] > max(1, before[d.signature])]
+    return list(dict.fromkeys(names))
+
+
+def _error_line(root: "Node") -> int:
+    """The line, from 1, of the first error or missing piece of the tree."""
+    node = root
+    while not (node.is_error or node.is_missing):
+        node = next((child for child in node.children if child.has_error), node)
+        if not any(child.has_error for child in node.children):
+            break
+    return node.start_point.row + 1
+
+
+def _some(names: list[str]) -> str:
+    rest = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")

@@ -33,7 +33,8 @@ class HunkStream:
     of the region, are text that may change. language: for `is_omission`.
 
     halted: why the text could not be followed to its end, or None. kept_from: after `finish`, the first original line
-    that was not accounted for, if there is one. omissions: the lines found that stand for original ones.
+    that was not accounted for, if there is one. unplaced: after `finish`, how many new lines were dropped. omissions:
+    the lines found that stand for original ones.
     """
 
     def __init__(
@@ -42,12 +43,12 @@ class HunkStream:
         self.omissions: list[str] = []
         self.halted: str | None = None
         self.kept_from: int | None = None
+        self.unplaced = 0
         self._original, self._exact, self._language = original, exact, language
         lines = split_lines(original)
         contents = [content(line) for line in lines]
         if original.startswith(BOM):
             contents[0] = contents[0].removeprefix(BOM)
-        self._line_count = len(lines)
         self._first, last = core(contents, exact=exact)
         self._open_end = last == len(lines) > 0 and not line_end(lines[-1])
         self._keys = [self._key(text) for text in contents[self._first : last]]
@@ -85,7 +86,8 @@ class HunkStream:
         if complete and not self.halted:
             return self._give(len(self._ready))
         kept_from = self._ready[0].start_line if self._ready else self._first + self._aligner.position
-        self.kept_from = kept_from if kept_from < self._line_count else None
+        self.kept_from = kept_from if kept_from < self._first + len(self._keys) else None
+        self.unplaced = len(self._pending) + len(self._queue) + sum(len(hunk.new_lines) for hunk in self._ready)
         self._ready = []
         return []
 

@@ -1,31 +1,87 @@
-"""Skeleton: model text in, hunks and one outcome out. The one object the worker needs: filter, indentation, hunks."""
+"""One rewrite from end to end: the model's answer in pieces in, safe hunks and one outcome out.
+
+`RewriteStream` joins the answer filter and the hunks, so that whoever drives a model (or replays one) needs this object
+alone. It applies nothing itself.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
 
-from specd.daemon.rewrite.answer import AnswerReport
-from specd.daemon.rewrite.hunks import Hunk
+from specd.daemon.rewrite.answer import AnswerFilter, AnswerReport
+from specd.daemon.rewrite.hunks import Hunk, HunkStream
+from specd.daemon.rewrite.lines import common_line_end
 from specd.daemon.rewrite.prompt import Prompt
 from specd.daemon.rewrite.region import Region
+
+_SAID = 400  # characters of a refusal that a message repeats
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """done: apply it. unchanged, declined: nothing more to apply. truncated: the tail is as before."""
+    """How a rewrite ended.
+
+    kind: "done" (the hunks are the whole rewrite), "unchanged" (the answer is the region as it was), "declined" (no
+    code, or code with gaps: nothing was applied from there on), "truncated" (the answer broke off: the rest is as
+    before). message: for the user; empty when done. text: the whole file with the hunks applied that were given out.
+    """
 
     kind: Literal["done", "unchanged", "declined", "truncated"]
-    message: str  # for the user; empty when done
-    text: str  # the whole file text with the emitted hunks applied
+    message: str
+    text: str
     report: AnswerReport
 
 
 class RewriteStream:
+    """Rewrites `region` of the file text `text` by the answer to `prompt`."""
+
     def __init__(self, text: str, region: Region, prompt: Prompt, *, language: str | None = None) -> None:
-        raise NotImplementedError
+        original = text[region.start : region.end]
+        language = language or prompt.tag or None
+        self._text, self._region = text, region
+        self._answer = AnswerFilter(original, tag=prompt.tag, language=language)
+        self._hunks = HunkStream(
+            original, indent=prompt.indent, eol=common_line_end(text), exact=prompt.exact, language=language
+        )
 
     def push(self, text: str) -> list[Hunk]:
-        raise NotImplementedError
+        """The next piece of the answer; returns the hunks that are safe now, in lines of the region."""
+        return self._hunks.push(self._answer.push(text))
 
     def finish(self, *, complete: bool) -> tuple[list[Hunk], Outcome]:
-        """complete: the model stopped by itself (not the token limit, not a cancel)."""
-        raise NotImplementedError
+        """The end of the answer. complete: the model stopped by itself, so neither a limit nor the user cut it off.
+
+        The closing fence must have been passed to `push`: an answer without it counts as broken off, unless all of the
+        region was accounted for.
+        """
+        tail = self._answer.finish()
+        report = self._answer.report
+        if complete and tail and not tail.endswith("\n"):
+            tail += "\n"  # a last line that the model ended is whole
+        sure = complete and report.closed and report.declined is None
+        hunks = self._hunks.push(tail) if report.declined is None else []
+        hunks += self._hunks.finish(complete=sure)
+        kind, message = self._end(complete, sure)
+        return hunks, Outcome(kind, message, self._whole(), report)
+
+    def _end(self, complete: bool, sure: bool) -> tuple[Literal["done", "unchanged", "declined", "truncated"], str]:
+        report, stream = self._answer.report, self._hunks
+        changed = stream.result != self._text[self._region.start : self._region.end]
+        if stream.halted:
+            return "declined", f"{stream.halted}; {self._as_before()}"
+        if complete and report.declined is not None:
+            said = " ".join(report.declined.split())
+            said = said if len(said) <= _SAID else said[:_SAID] + " ..."
+            return "declined", f"the model declined: {said}" if said else "the model answered no code: nothing changed"
+        if sure or (complete and report.fence and stream.kept_from is None and not stream.unplaced):
+            return ("done", "") if changed else ("unchanged", "no change needed")
+        return "truncated", f"the answer broke off; {self._as_before()}"
+
+    def _as_before(self) -> str:
+        kept_from = self._hunks.kept_from
+        if kept_from is None:
+            return "what was not finished is as before"
+        first, last = self._region.start_line + kept_from + 1, self._region.end_line
+        return f"line {last} is as before" if first == last else f"lines {first}-{last} are as before"
+
+    def _whole(self) -> str:
+        return self._text[: self._region.start] + self._hunks.result + self._text[self._region.end :]
