@@ -3,7 +3,8 @@
     bench/replay.py --corpus edits.jsonl --tokenizer DIR --proposer edit -k 128
 
 The prompt is the whole file and the instruction in the chat template; the target emits the edited region, a closing fence and its
-end token. The proposer and the rule of acceptance are the engine's own. Figures are of tokens, so they are the same on every
+end token. Every forward pass counts as a step, the prefill too: a draft of the answer's beginning rides on it (--plain-prefill: it
+does not, and the first step emits one token). The proposer and the rule of acceptance are the engine's own. Figures are of tokens, so they are the same on every
 machine; drafting times are this machine's, `propose` and `observe` together.
 """
 
@@ -27,6 +28,7 @@ from specd.engine.draft import Committed, Proposer, Sequence
 from specd.engine.tokenizer import Tokenizer
 from specd.engine.verify import accept
 
+NOTHING = -1  # behind the end token the target has no choice
 KINDS = ("rename", "signature", "refactor", "fix", "feature", "docs", "delete", "move")
 
 
@@ -42,7 +44,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Run:
-    """One edit replayed. The first token comes from the prefill, which counts as a step that drafted nothing."""
+    """One edit replayed. The prefill counts as a step; a draft rides on it as on any other."""
 
     id: str
     kind: str
@@ -55,28 +57,29 @@ class Run:
         return sum(step.emitted for step in self.steps)
 
 
-def replay(case: Case, proposer: Proposer | None, k: int) -> list[Step]:
-    """Emit the case's answer step by step. `proposer` None drafts nothing."""
+def replay(case: Case, proposer: Proposer | None, k: int, *, plain_prefill: bool = False) -> list[Step]:
+    """Emit the case's answer step by step. `proposer` None drafts nothing; `plain_prefill`: neither does the first step."""
     answer = case.answer
-    seq = Sequence([*case.prompt, answer[0]], len(case.prompt))
-    steps = [Step(0, 0, 1, 0.0)]
-    if proposer is not None:
-        proposer.observe(seq, Committed([answer[0]], None, 0, 0))
-    done, pending = 1, 0.0
+    seq = Sequence(list(case.prompt), len(case.prompt))
+    steps: list[Step] = []
+    done = 0
     while done < len(answer):
         began = time.perf_counter()
-        drafted = [] if proposer is None else proposer.propose(seq, k).tokens.tolist()
+        drafted: list[int] = []
+        if proposer is not None and (done or not plain_prefill):
+            drafted = proposer.propose(seq, k).tokens.tolist()
         seconds = time.perf_counter() - began
         target = answer[done : done + len(drafted) + 1]
-        accepted = min(accept(drafted, target), len(target) - 1)
-        emitted = target[: accepted + 1]
+        target += [NOTHING] * (len(drafted) + 1 - len(target))
+        emitted = [token for token in accept(drafted, None, target).tokens if token != NOTHING]
+        accepted = len(emitted) - 1
         seq.tokens.extend(emitted)
         done += len(emitted)
         began = time.perf_counter()
         if proposer is not None:
             proposer.observe(seq, Committed(emitted, proposer.name, len(drafted), accepted))
-        pending = time.perf_counter() - began
-        steps.append(Step(len(drafted), accepted, len(emitted), seconds + pending))
+        seconds += time.perf_counter() - began
+        steps.append(Step(len(drafted), accepted, len(emitted), seconds))
     return steps
 
 
@@ -91,14 +94,14 @@ def _load(directory: str) -> Tokenizer:
     return _tokenizer
 
 
-def run_edit(edit: dict[str, Any], directory: str, name: str, k: int, scope: Scope) -> Run:
+def run_edit(edit: dict[str, Any], directory: str, name: str, k: int, scope: Scope, plain_prefill: bool = False) -> Run:
     """Replay one line of the corpus (in a worker process: the tokenizer is loaded once in each)."""
     tokenizer = _load(directory)
     case = build_case(edit, tokenizer, scope)
     began = time.perf_counter()
     proposer = PROPOSERS[name](case, tokenizer, k)
     seconds = time.perf_counter() - began
-    return Run(case.id, case.kind, case.names_new, replay(case, proposer, k), seconds)
+    return Run(case.id, case.kind, case.names_new, replay(case, proposer, k, plain_prefill=plain_prefill), seconds)
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -136,9 +139,11 @@ def report(runs: list[Run], alpha: float = 0.0) -> dict[str, Any]:
     return {"by_kind": by_kind, "noinstr": summarise(unnamed, alpha), "all": summarise(runs, alpha)}
 
 
-def run_corpus(edits: list[dict[str, Any]], directory: str, name: str, k: int, scope: Scope, jobs: int) -> list[Run]:
+def run_corpus(
+    edits: list[dict[str, Any]], directory: str, name: str, k: int, scope: Scope, jobs: int = 2, plain_prefill: bool = False
+) -> list[Run]:
     """Replay every edit, in `jobs` processes."""
-    arguments = (edits, repeat(directory), repeat(name), repeat(k), repeat(scope))
+    arguments = (edits, repeat(directory), repeat(name), repeat(k), repeat(scope), repeat(plain_prefill))
     if jobs <= 1:
         return list(map(run_edit, *arguments))
     with ProcessPoolExecutor(jobs) as pool:
@@ -161,6 +166,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--proposer", choices=sorted(PROPOSERS), default="edit")
     parser.add_argument("-k", type=int, default=32, help="most tokens drafted a step (default 32)")
     parser.add_argument("--scope", choices=("region", "file"), default="region")
+    parser.add_argument("--plain-prefill", action="store_true", help="no draft rides on the prefill")
     parser.add_argument("--alpha", type=float, default=0.0, help="cost of a drafted token, in steps (default 0)")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes (default 2)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -170,7 +176,9 @@ def main(argv: list[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         print(f"replay: {error}", file=sys.stderr)
         return 2
-    runs = run_corpus(edits, options.tokenizer, options.proposer, options.k, options.scope, options.jobs)
+    runs = run_corpus(
+        *(edits, options.tokenizer, options.proposer, options.k, options.scope, options.jobs, options.plain_prefill)
+    )
     result = report(runs, options.alpha)
     print(json.dumps(result) if options.json else "\n".join(table(result)))
     return 0

@@ -66,7 +66,8 @@ class Source:
     """
 
     def __init__(self, text: str, tokens: TokenText) -> None:
-        self.text = encode_bytes(text)
+        ids = tokens.encode(encode_bytes(text))
+        self.text = tokens.join(ids)  # as the tokenizer sees it: some normalise
         self.lexemes = LEXEME.findall(self.text)
         self.starts: list[int] = []  # byte offset of each lexeme, and of the end
         offset = 0
@@ -78,7 +79,6 @@ class Source:
         self.starts.append(offset)
         self.places = places
         self.vocabulary = sorted(places)
-        ids = tokens.encode(self.text)
         self._cut(ids, tokens)
         self._lines()
 

@@ -1,63 +1,135 @@
 """Prompt lookup: what followed the last n tokens when they last occurred follows again (n = 3, then 2, then 1).
 
-The method is prompt lookup decoding as llama.cpp and vLLM know it; here an index of every n-gram's latest end is kept as
-tokens arrive, so a step costs the same whatever the context's length. Seeds are texts that may be quoted without being
-in the prompt, such as the open file; an occurrence in the sequence itself wins over one in a seed.
+The method is prompt lookup decoding as llama.cpp and vLLM know it; here an index of every n-gram's latest end grows with the
+committed tokens only, so a step costs the same whatever the context's length. Seeds are texts that may be quoted without being in
+the prompt, such as the open file; an occurrence in the sequence itself wins over one in a seed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence as Tokens
 
 from specd.engine.draft import EMPTY, Committed, Draft, Sequence
 
-_ORDERS = (3, 2, 1)
+SHIFT = 21  # bits of a token id in the key of an n-gram: no vocabulary has two million entries
+BREAK = -1  # behind each seed: no n-gram and no draft runs across it
+
+
+class NgramIndex:
+    """Every n-gram (n = 1 .. max_n) of a growing row of tokens -> the latest position behind it, and the ones before that.
+
+    Only n-grams that some token follows are in it. `extend` costs O(max_n) a token, `truncate` what it takes away.
+    """
+
+    def __init__(self, max_n: int) -> None:
+        self.max_n = max_n
+        self.tokens: list[int] = []
+        self._latest: list[dict[int, int]] = [{} for _ in range(max_n)]
+        self._previous: list[list[int]] = [[] for _ in range(max_n)]  # [n - 1][p]: what p replaced; 0 = nothing
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def extend(self, tokens: Tokens[int]) -> None:
+        """Append tokens."""
+        history, begin = self.tokens, len(self.tokens)
+        history.extend(tokens)
+        orders = list(zip(range(1, self.max_n + 1), self._latest, self._previous, strict=True))
+        for position in range(begin, len(history)):
+            key, shift = 0, 0
+            for n, latest, previous in orders:
+                token = history[position - n] if n <= position else BREAK
+                if token == BREAK or key < 0:
+                    key = -1
+                    previous.append(0)
+                    continue
+                key |= token << shift
+                shift += SHIFT
+                previous.append(latest.get(key, 0))
+                latest[key] = position
+
+    def truncate(self, length: int) -> None:
+        """Forget the tokens at positions >= length."""
+        history = self.tokens
+        for position in range(len(history) - 1, max(length, 0) - 1, -1):
+            key, shift = 0, 0
+            for n in range(1, self.max_n + 1):
+                before = self._previous[n - 1].pop()
+                token = history[position - n] if n <= position else BREAK
+                if token == BREAK or key < 0:
+                    key = -1
+                    continue
+                key |= token << shift
+                shift += SHIFT
+                if before:
+                    self._latest[n - 1][key] = before
+                else:
+                    del self._latest[n - 1][key]
+            history.pop()
+
+    def find(self, n: int) -> int | None:
+        """The latest position behind an earlier occurrence of the last n tokens, or None."""
+        history = self.tokens
+        if not 0 < n <= min(self.max_n, len(history)):
+            return None
+        key = 0
+        for token in history[-n:]:
+            if token == BREAK:
+                return None
+            key = key << SHIFT | token
+        return self._latest[n - 1].get(key)
+
+    def earlier(self, n: int, position: int) -> int | None:
+        """The occurrence before `position`, which `find` or `earlier` gave for the same n."""
+        return self._previous[n - 1][position] or None
+
+    def follow(self, position: int, k: int) -> list[int]:
+        """The k tokens from `position` on. Where they run out the copy goes on with itself: a pattern repeats."""
+        history = self.tokens
+        copied = history[position : position + k]
+        if BREAK in copied:
+            return copied[: copied.index(BREAK)]
+        period = len(history) - position
+        while 0 < period and len(copied) < k:
+            copied.extend(copied[-period:][: k - len(copied)])
+        return copied
 
 
 class NgramProposer:
-    """Drafts up to k tokens that followed the latest earlier occurrence of the newest 3, 2 or 1 tokens."""
+    """Drafts up to k tokens that followed the latest earlier occurrence of the newest max_n, ..., 2 or 1 tokens."""
 
     name = "ngram"
 
-    def __init__(self, k: int = 15, seeds: Iterable[list[int]] = ()) -> None:
+    def __init__(self, k: int = 15, seeds: Iterable[list[int]] = (), *, max_n: int = 3) -> None:
+        if k < 1 or max_n < 1:
+            raise ValueError(f"k and max_n must be 1 or more, not {k} and {max_n}")
         self.max_k = k
-        self._seed: list[int] = []
-        self._seed_ends: dict[tuple[int, ...], int] = {}
-        for tokens in seeds:
-            start = len(self._seed)
-            self._seed.extend(tokens)
-            for end in range(start + 1, len(self._seed)):
-                for n in _ORDERS:
-                    if end - n >= start:
-                        self._seed_ends[tuple(self._seed[end - n : end])] = end
-            self._seed.append(-1)  # no draft runs from one text into the next
-        self._ends: dict[tuple[int, ...], int] = {}
-        self._indexed = 0  # n-grams that end at or before this index of the sequence are in the index
+        self._index = NgramIndex(max_n)
+        for seed in seeds:
+            self._index.extend([*seed, BREAK])
+        self._base = len(self._index)
 
     def propose(self, seq: Sequence, k: int) -> Draft:
+        """At most min(k, max_k) tokens; none where even the newest token is new."""
+        self._feed(seq)
         k = min(k, self.max_k)
-        self._index(seq.tokens)
-        for n in _ORDERS:
-            if k <= 0 or n > len(seq.tokens):
-                continue
-            key = tuple(seq.tokens[-n:])
-            if (end := self._ends.get(key)) is not None:
-                return Draft.chain(seq.tokens[end : end + k])
-            if (end := self._seed_ends.get(key)) is not None:
-                found = self._seed[end : end + k]
-                return Draft.chain(found[: found.index(-1)] if -1 in found else found)
+        if k <= 0:
+            return EMPTY
+        for n in range(self._index.max_n, 0, -1):
+            position = self._index.find(n)
+            if position is not None:
+                return Draft.chain(self._index.follow(position, k))
         return EMPTY
 
     def observe(self, seq: Sequence, committed: Committed) -> None:
-        self._index(seq.tokens)
+        """Take over what the sequence gained."""
+        self._feed(seq)
 
     def truncate(self, length: int) -> None:
-        if length < self._indexed + 1:
-            self._ends.clear()
-            self._indexed = 0
+        """Forget the sequence's tokens at positions >= length; seeds stay."""
+        self._index.truncate(self._base + max(length, 0))
 
-    def _index(self, tokens: list[int]) -> None:
-        """Enters every n-gram that some token follows."""
-        for end in range(self._indexed + 1, len(tokens)):
-            for n in _ORDERS:
-                if end >= n:
-                    self._ends[tuple(tokens[end - n : end])] = end
-        self._indexed = max(self._indexed, len(tokens) - 1)
+    def _feed(self, seq: Sequence) -> None:
+        fed = len(self._index) - self._base
+        if fed > len(seq.tokens):
+            self.truncate(len(seq.tokens))
+        elif fed < len(seq.tokens):
+            self._index.extend(seq.tokens[fed:])
