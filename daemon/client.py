@@ -3,15 +3,14 @@ thread. Every error is a SpecdError whose message is for the user.
 """
 
 import contextlib
-import http.client
 import json
 import os
-import socket
 from collections.abc import Iterator
 from typing import Any, Final
 
 from specd.daemon import __version__, wire
 from specd.daemon.errors import DaemonUnavailable, SpecdError, VersionMismatch, error_of
+from specd.daemon.paths import log_path
 from specd.daemon.protocol import (
     CLIENT_HEADER,
     OUTCOMES,
@@ -39,18 +38,15 @@ class Client:
 
     def is_reachable(self) -> bool:
         """Whether somebody listens at the address."""
-        connection = Connection(self.address, connect_timeout=self._connect_timeout)
         try:
-            connection.connect()
+            Connection(self.address, connect_timeout=self._connect_timeout).close()
         except DaemonUnavailable:
             return False
-        connection.close()
         return True
 
     def rewrite(self, request: RewriteRequest) -> "RewriteStream":
         """Start a rewrite. Raises DaemonUnavailable, VersionMismatch, Busy, UsageError before the first event."""
-        connection, response = self._send("POST", "/v1/rewrite", wire.to_json(request), timeout=None)
-        return RewriteStream(connection, response)
+        return RewriteStream(self._send("POST", "/v1/rewrite", wire.to_json(request), timeout=None))
 
     def prepare(self, request: PrepareRequest, *, timeout: float | None = None) -> PrepareReply:
         """Warm the prompt's fixed part and wait until that is done."""
@@ -64,9 +60,8 @@ class Client:
 
     def metrics(self, *, timeout: float = 10.0) -> str:
         """Counters in Prometheus text format."""
-        connection, response = self._send("GET", "/metrics", None, timeout=timeout)
-        with contextlib.closing(connection):
-            return response.read().decode()
+        with contextlib.closing(self._send("GET", "/metrics", None, timeout)) as connection, _loss_as_error():
+            return connection.read().decode()
 
     def shutdown(self, *, drain: bool = True, timeout: float = 10.0) -> dict[str, Any]:
         """Ask the daemon to end: after its jobs (drain) or at once. Returns before it has ended."""
@@ -74,75 +69,68 @@ class Client:
         return data
 
     def _call(self, method: str, path: str, body: Any, timeout: float | None) -> Any:
-        connection, response = self._send(method, path, body, timeout)
-        with contextlib.closing(connection), _lost_connection_as_error():
-            return json.loads(response.read())
+        with contextlib.closing(self._send(method, path, body, timeout)) as connection, _loss_as_error():
+            return json.loads(connection.read())
 
-    def _send(
-        self, method: str, path: str, body: Any, timeout: float | None
-    ) -> tuple[Connection, http.client.HTTPResponse]:
-        connection = Connection(self.address, connect_timeout=self._connect_timeout, timeout=timeout)
-        headers = {VERSION_HEADER: __version__, CLIENT_HEADER: self.name, "Content-Type": "application/json"}
+    def _send(self, method: str, path: str, body: Any, timeout: float | None) -> Connection:
+        headers = {VERSION_HEADER: __version__, CLIENT_HEADER: self.name}
         if self.address.token:
             headers["Authorization"] = f"Bearer {self.address.token}"
         payload = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        connection = Connection(self.address, connect_timeout=self._connect_timeout, timeout=timeout)
         try:
-            with _lost_connection_as_error():
-                connection.connect()
-                connection.request(method, path, body=payload, headers=headers)
-                response = connection.getresponse()
-                if response.status >= 400:
-                    raise _error_in(response)
+            with _loss_as_error():
+                connection.request(method, path, headers, payload)
+                if connection.status >= 400:
+                    raise _error_in(connection)
         except BaseException:
             connection.close()
             raise
-        return connection, response
+        return connection
 
 
 class RewriteStream:
     """The events of one rewrite, as an iterator that ends after the outcome. Closing or `cancel` cancels the job."""
 
-    def __init__(self, connection: Connection, response: http.client.HTTPResponse) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._response = response
-        self._is_over = False
         self._is_cancelled = False
 
     def __iter__(self) -> Iterator[Event]:
         """Raises DaemonUnavailable if the stream ends without an outcome (the daemon was killed, say)."""
-        with self, _lost_connection_as_error():
-            name, data = "", ""
-            while not self._is_over:
-                try:
-                    raw = self._response.readline()
-                except (OSError, http.client.HTTPException):
-                    raw = b""
+        with self, _loss_as_error():
+            name = ""
+            while True:
+                line = self._line()
                 if self._is_cancelled:
                     return
-                if not raw:
-                    raise http.client.IncompleteRead(b"")
-                line = raw.decode().rstrip("\r\n")
-                if line.startswith("event: "):
-                    name = line[7:]
-                elif line.startswith("data: "):
-                    data = line[6:]
-                elif not line and name:
-                    event = decode_event(name, data)
-                    name, data = "", ""
+                if not line:
+                    raise ValueError("the stream ended without an outcome")
+                key, _, value = line.rstrip("\r\n").partition(": ")
+                if key == "event":
+                    name = value
+                elif key == "data":
+                    event = decode_event(name, value)
                     if event is not None:
-                        self._is_over = isinstance(event, OUTCOMES)
                         yield event
+                    if isinstance(event, OUTCOMES):
+                        return
+
+    def _line(self) -> str:
+        try:
+            return self._connection.readline().decode()
+        except (OSError, ValueError):
+            if self._is_cancelled:
+                return ""
+            raise
 
     def cancel(self) -> None:
         """Cancel the job: the daemon ends it before its next step. Safe from any thread; the iterator just ends."""
         self._is_cancelled = True
-        if self._connection.raw is not None:
-            with contextlib.suppress(OSError):
-                self._connection.raw.shutdown(socket.SHUT_RDWR)
+        self._connection.cancel()
 
     def close(self) -> None:
         """Let go of the connection; cancels the job if it is not over."""
-        self._response.close()
         self._connection.close()
 
     def __enter__(self) -> "RewriteStream":
@@ -153,26 +141,23 @@ class RewriteStream:
 
 
 @contextlib.contextmanager
-def _lost_connection_as_error() -> Iterator[None]:
-    from specd.daemon.paths import log_path
-
+def _loss_as_error() -> Iterator[None]:
     try:
         yield
     except TimeoutError as error:
         raise DaemonUnavailable(
             "the daemon does not answer in time; see `specd status`, or `specd stop --now`."
         ) from error
-    except (OSError, http.client.HTTPException, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise DaemonUnavailable(_LOST.format(log=log_path())) from error
 
 
-def _error_in(response: http.client.HTTPResponse) -> SpecdError:
-    body = response.read()
+def _error_in(connection: Connection) -> SpecdError:
     try:
-        error = json.loads(body)["error"]
+        error = json.loads(connection.read())["error"]
         code, message = str(error["code"]), str(error["message"])
     except (ValueError, KeyError, TypeError):
-        return SpecdError(f"the daemon answered {response.status} {response.reason} to a request of this client.")
+        return SpecdError(f"the daemon answered {connection.status} to a request of this client; see its log.")
     if code == VersionMismatch.code:
         return VersionMismatch(message, str(error.get("daemon_version", "")))
     return error_of(code, message)

@@ -8,7 +8,6 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from specd.daemon import display, errors, files, wire
@@ -29,12 +28,11 @@ from specd.daemon.events import (
 )
 from specd.daemon.lifecycle import with_daemon
 from specd.daemon.protocol import RewriteRequest
-from specd.daemon.rewrite.hunk import Hunk, apply_hunks
+from specd.daemon.record import Record
 from specd.daemon.rewrite.lines import split_lines
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Record):
     """What the command line asks for. `request` is complete but for its target's text and path."""
 
     request: RewriteRequest
@@ -45,18 +43,18 @@ class Options:
     in_process: bool = False
 
 
-@dataclass
 class Result:
-    """What became of one file."""
+    """What became of one file. before, text: the whole text then and now, where the outcome is Done."""
 
-    name: str
-    exit_code: int
-    outcome: Outcome | None = None
-    message: str = ""
-    hunks: list[HunkReady] = field(default_factory=list)
-    before: str = ""
-    text: str = ""
-    is_written: bool = False
+    def __init__(self, name: str, exit_code: int, message: str, outcome: Outcome | None = None) -> None:
+        self.name = name
+        self.exit_code = exit_code
+        self.message = message
+        self.outcome = outcome
+        self.hunks: list[HunkReady] = []
+        self.before = ""
+        self.text = ""
+        self.is_written = False
 
 
 def edit_files(paths: list[Path], options: Options) -> int:
@@ -81,7 +79,7 @@ def edit_files(paths: list[Path], options: Options) -> int:
             except SpecdError as error:
                 results.append(_failure(str(path), error))
             except KeyboardInterrupt:
-                results.append(Result(str(path), errors.INTERRUPTED, message=f"{path}: interrupted; it is as it was."))
+                results.append(Result(str(path), errors.INTERRUPTED, f"{path}: interrupted; it is as it was."))
             if not options.is_atomic:
                 _show(results[-1], options)
             if results[-1].exit_code == errors.INTERRUPTED:
@@ -104,7 +102,7 @@ def edit_stdin(name: str | None, options: Options) -> int:
     except SpecdError as error:
         result = _failure(label, error)
     except KeyboardInterrupt:
-        result = Result(label, errors.INTERRUPTED, message=f"{label}: interrupted.")
+        result = Result(label, errors.INTERRUPTED, f"{label}: interrupted.")
     if options.as_json or options.shows_diff:
         _show(result, options)
         return result.exit_code
@@ -117,8 +115,8 @@ def edit_stdin(name: str | None, options: Options) -> int:
 
 def _rewrite(text: str, name: str, options: Options, *, path: str | None = "") -> Result:
     """Have one text rewritten. path: what the model is told, the name if it is ""."""
-    target = replace(options.request.target, text=text, path=name if path == "" else path)
-    request = replace(options.request, target=target)
+    target = options.request.target.replace(text=text, path=name if path == "" else path)
+    request = options.request.replace(target=target)
     progress = display.ProgressLine(name)
     hunks: list[HunkReady] = []
     outcome: Outcome | None = None
@@ -157,8 +155,9 @@ def _events(request: RewriteRequest, options: Options, progress: display.Progres
 def _applied(text: str, hunks: list[HunkReady], done: Done) -> str:
     """The text with the hunks in it, checked against the daemon's own. They are in order and do not overlap."""
     lines = split_lines(text)
-    whole = [Hunk(h.start_line, h.end_line, h.new_lines, tuple(lines[h.start_line : h.end_line])) for h in hunks]
-    new = apply_hunks(text, whole)
+    for hunk in reversed(hunks):
+        lines[hunk.start_line : hunk.end_line] = hunk.new_lines
+    new = "".join(lines)
     if hashlib.sha256(new.encode()).hexdigest() != done.sha256:
         raise EngineFailed("the change arrived damaged; nothing was written. Run the command again.")
     return new
@@ -168,23 +167,23 @@ def _result(name: str, outcome: Outcome) -> Result:
     match outcome:
         case Done(_, summary, notes):
             lines = [display.statistics(name, summary), *(f"{name}: {note}" for note in notes)]
-            return Result(name, errors.DONE, outcome, "\n".join(lines))
+            return Result(name, errors.DONE, "\n".join(lines), outcome)
         case NoChange(summary):
-            return Result(name, errors.NO_CHANGE, outcome, f"{name}: no change needed · {display.speed(summary)}")
+            return Result(name, errors.NO_CHANGE, f"{name}: no change needed · {display.speed(summary)}", outcome)
         case Declined(message):
-            return Result(name, errors.NO_CHANGE, outcome, f"{name}: the model declined: {message}")
+            return Result(name, errors.NO_CHANGE, f"{name}: {message}", outcome)
         case Truncated(message):
-            return Result(name, errors.FAILED, outcome, f"{name}: {message}")
+            return Result(name, errors.FAILED, f"{name}: {message}", outcome)
         case Cancelled(message):
-            return Result(name, errors.FAILED, outcome, f"{name}: {message}; it is as it was. Run the command again.")
+            return Result(name, errors.FAILED, f"{name}: {message}; it is as it was. Run the command again.", outcome)
         case Failed():
             error = outcome.error()
-            return Result(name, error.exit_code, outcome, f"{name}: {error}")
+            return Result(name, error.exit_code, f"{name}: {error}", outcome)
 
 
 def _failure(name: str, error: SpecdError) -> Result:
     text = str(error)
-    return Result(name, error.exit_code, message=text if text.startswith(name) or name in text else f"{name}: {text}")
+    return Result(name, error.exit_code, text if text.startswith(name) or name in text else f"{name}: {text}")
 
 
 def _commit_all(staged: list[files.Staged], results: list[Result]) -> None:

@@ -1,30 +1,27 @@
 """Events of a rewrite job, as the daemon sends them. Exactly one of them is an outcome, and it is the last one."""
 
 import json
-from dataclasses import dataclass
 from typing import Any, Final
 
 from specd.daemon import wire
 from specd.daemon.errors import SpecdError, error_of
+from specd.daemon.record import Record
 
 
-@dataclass(frozen=True)
-class Queued:
+class Queued(Record):
     """The job waits; `position` 1 is next."""
 
     position: int
 
 
-@dataclass(frozen=True)
-class Loading:
+class Loading(Record):
     """The model is being loaded. fraction in 0..1."""
 
     fraction: float
     message: str
 
 
-@dataclass(frozen=True)
-class RegionChosen:
+class RegionChosen(Record):
     """Which lines are rewritten, and in words for the user."""
 
     job: str
@@ -34,8 +31,7 @@ class RegionChosen:
     label: str
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(Record):
     """How far the answer is. fraction: share of the region's lines passed, 0..1. Tokens a second of decoding alone."""
 
     tokens: int
@@ -44,8 +40,7 @@ class Progress:
     fraction: float
 
 
-@dataclass(frozen=True)
-class HunkReady:
+class HunkReady(Record):
     """Lines start_line:end_line of the text as it was sent become new_lines (each with its line end)."""
 
     start_line: int
@@ -53,8 +48,7 @@ class HunkReady:
     new_lines: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(Record):
     """Counts and times (seconds) of a job. tokens: of the answer. accepted: of these, how many a draft had right."""
 
     job: str = ""
@@ -84,8 +78,7 @@ class Summary:
         return min(1.0, self.accepted / self.tokens) if self.tokens else 0.0
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(Record):
     """All hunks are out. sha256: of the whole text after them, in UTF-8. notes: what the user should know."""
 
     sha256: str
@@ -93,24 +86,21 @@ class Done:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class NoChange:
+class NoChange(Record):
     """The model gave the region back as it was."""
 
     summary: Summary
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Declined:
+class Declined(Record):
     """The model answered with words (a refusal, a question) instead of code."""
 
     message: str
     summary: Summary
 
 
-@dataclass(frozen=True)
-class Truncated:
+class Truncated(Record):
     """The answer hit a limit before its end; hunks sent so far are good, the rest of the region is as before."""
 
     message: str
@@ -118,8 +108,7 @@ class Truncated:
     summary: Summary
 
 
-@dataclass(frozen=True)
-class Failed:
+class Failed(Record):
     """The job ended by an error. code and message as in errors.py."""
 
     code: str
@@ -130,8 +119,7 @@ class Failed:
         return error_of(self.code, self.message)
 
 
-@dataclass(frozen=True)
-class Cancelled:
+class Cancelled(Record):
     """The client or `specd stop` ended the job."""
 
     message: str = "cancelled"

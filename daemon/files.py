@@ -8,11 +8,11 @@ import contextlib
 import errno
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from specd.daemon.errors import Conflict, InputRefused
+from specd.daemon.record import Record
 
 try:
     import fcntl
@@ -22,16 +22,16 @@ except ImportError:  # no POSIX locks here
 _LARGEST: Final = 64 * 2**20  # bytes
 
 
-@dataclass
 class Source:
     """A file as it was read. `lock`: a descriptor that keeps other `specd edit` from the file, or None."""
 
-    path: Path
-    real: Path
-    raw: bytes
-    text: str
-    info: os.stat_result
-    lock: int | None = None
+    def __init__(self, path: Path, real: Path, raw: bytes, text: str, info: os.stat_result, lock: int | None) -> None:
+        self.path = path
+        self.real = real
+        self.raw = raw
+        self.text = text
+        self.info = info
+        self.lock = lock
 
     def close(self) -> None:
         """Let go of the lock."""
@@ -91,8 +91,7 @@ def read(path: Path, *, to_write: bool) -> Source:
     return source
 
 
-@dataclass
-class Staged:
+class Staged(Record):
     """A new text beside its file, on disk and synced, not in place yet."""
 
     source: Source

@@ -6,7 +6,6 @@ Lines are 0-based and half-open everywhere here, counted with LF, CRLF and CR as
 No heavy imports: editors' servers and the shell command use this file as it is.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from specd.daemon import wire
@@ -31,6 +30,7 @@ from specd.daemon.events import (
     encode_event,
     event_name,
 )
+from specd.daemon.record import Record
 
 __all__ = [
     "CLIENT_HEADER",
@@ -71,8 +71,7 @@ CLIENT_HEADER: Final = "X-Specd-Client"
 GuardMode = Literal["report", "refuse", "off"]
 
 
-@dataclass(frozen=True)
-class Sampling:
+class Sampling(Record):
     """How tokens are picked; None takes the daemon's setting. temperature 0 is greedy, top_k 0, top_p 1 and min_p 0 are
     off. The same seed gives the same answer.
     """
@@ -84,8 +83,7 @@ class Sampling:
     seed: int | None = None
 
 
-@dataclass(frozen=True)
-class Speculation:
+class Speculation(Record):
     """What drafts. k: tokens drafted a step at most (None = the daemon's setting, 0 = plain decoding).
 
     draft, dflash: folders of a draft model and of a DFlash drafter ("" = none, None = the daemon's setting).
@@ -98,16 +96,14 @@ class Speculation:
     proposer: Literal["auto", "edit", "ngram"] | None = None
 
 
-@dataclass(frozen=True)
-class ContextFile:
+class ContextFile(Record):
     """Another text whose tokens may be drafted from. `text` as the client has it, or None: the daemon reads `path`."""
 
     path: str
     text: str | None = None
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(Record):
     """The text and the part of it to rewrite. `path` names it to the model and tells the language; it is never opened.
 
     lines: (first, end), 0-based, half-open. at: a 0-based line; the smallest definition around it is taken.
@@ -121,8 +117,7 @@ class Target:
     at: int | None = None
 
 
-@dataclass(frozen=True)
-class RewriteRequest:
+class RewriteRequest(Record):
     """Rewrite a part of a text by instruction. None takes the daemon's setting.
 
     model: a folder (absolute) or a name the daemon knows. max_tokens: tokens the answer may have.
@@ -140,8 +135,7 @@ class RewriteRequest:
     client: str = ""
 
 
-@dataclass(frozen=True)
-class PrepareRequest:
+class PrepareRequest(Record):
     """Warm what a later RewriteRequest with the same target and model begins with. Never delays a rewrite."""
 
     target: Target
@@ -149,8 +143,7 @@ class PrepareRequest:
     client: str = ""
 
 
-@dataclass(frozen=True)
-class PrepareReply:
+class PrepareReply(Record):
     """What `prepare` did, in tokens of the prompt's fixed part. `replaced`: a newer prepare took its place."""
 
     reused: int

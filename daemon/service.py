@@ -185,8 +185,8 @@ def with_defaults(request: RewriteRequest, settings: Settings) -> RewriteRequest
         seed=sampling.seed,
     )
     k = speculation.k if speculation.k is not None else (None if settings.speculate < 0 else settings.speculate)
-    speculation = replace(speculation, k=k, proposer=speculation.proposer or settings.proposer)
-    return replace(request, sampling=sampling, speculation=speculation)
+    speculation = speculation.replace(k=k, proposer=speculation.proposer or settings.proposer)
+    return request.replace(sampling=sampling, speculation=speculation)
 
 
 def resident_memory() -> int:

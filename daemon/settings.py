@@ -7,7 +7,7 @@ import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 from specd.daemon import paths, wire
 from specd.daemon.errors import SettingsError
@@ -111,11 +111,12 @@ def parse(text: str, name: str = "config.toml") -> Settings:
             raise SettingsError(
                 f"{name}, line {_line_of(text, key)}: unknown key {key!r}.{hint}\nRemove it, or see docs/settings.md."
             )
+    hints = get_type_hints(Settings)
     try:
-        settings = wire.from_json(Settings, data)
+        settings = Settings(**{key: wire.check(hints[key], value, key) for key, value in data.items()})
     except wire.WireError as error:
-        key = error.field
-        raise SettingsError(f"{name}, line {_line_of(text, key)}: {key} {error.message}.") from None
+        line = _line_of(text, error.field)
+        raise SettingsError(f"{name}, line {line}: {error.field} {error.message}.") from None
     for spec in dataclasses.fields(Settings):
         problem = _out_of_bounds(spec, getattr(settings, spec.name))
         if problem:

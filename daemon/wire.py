@@ -1,16 +1,16 @@
-"""JSON to typed dataclasses and back, with errors that name the field. Values only: no I/O.
+"""JSON to typed records and back, with errors that name the field. Values only: no I/O.
 
 Understands what the protocol and the settings use: str, int, float, bool, None, Literal, X | None, tuple[X, ...],
-tuple[X, Y], dict[str, X] and dataclasses of these. An int is taken for a float; a bool never is an int.
+tuple[X, Y], dict[str, X] and records of these. An int is taken for a float; a bool never is an int.
 """
 
-import dataclasses
 import types
 from collections.abc import Mapping
-from functools import cache
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
-T = TypeVar("T")
+from specd.daemon.record import Record
+
+T = TypeVar("T", bound=Record)
 
 
 class WireError(ValueError):
@@ -23,10 +23,9 @@ class WireError(ValueError):
 
 
 def to_json(value: Any) -> Any:
-    """A dataclass (or a tuple, dict, scalar) as what json.dumps takes. Fields that are None are left out."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        pairs = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
-        return {name: to_json(item) for name, item in pairs if item is not None}
+    """A record (or a tuple, dict, scalar) as what json.dumps takes. Fields that are None are left out."""
+    if isinstance(value, Record):
+        return {name: to_json(item) for name, item in vars(value).items() if item is not None}
     if isinstance(value, (tuple, list)):
         return [to_json(item) for item in value]
     if isinstance(value, Mapping):
@@ -35,23 +34,21 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(kind: type[T], data: Any, field: str = "", *, ignore_unknown: bool = False) -> T:
-    """Build the dataclass `kind` from a JSON object. Raises WireError on an unknown, missing or ill-typed field.
+    """Build a `kind` from a JSON object. Raises WireError on an unknown, missing or ill-typed field.
 
     ignore_unknown: skip fields that this version does not know (readers of events do; a server does not).
     """
     if not isinstance(data, Mapping):
         raise WireError(field, f"must be an object, not {_name(data)}")
-    hints = _hints(kind)  # type: ignore[arg-type]
     values: dict[str, Any] = {}
     for key, item in data.items():
-        if key in hints:
-            values[key] = check(hints[key], item, _join(field, key), ignore_unknown=ignore_unknown)
+        if key in kind.fields:
+            values[key] = check(kind.__annotations__[key], item, _join(field, key), ignore_unknown=ignore_unknown)
         elif not ignore_unknown:
             raise WireError(_join(field, str(key)), "no such field")
-    for spec in dataclasses.fields(kind):  # type: ignore[arg-type]
-        required = spec.default is dataclasses.MISSING and spec.default_factory is dataclasses.MISSING
-        if required and spec.name not in values:
-            raise WireError(_join(field, spec.name), "is missing")
+    for name in kind.fields:
+        if name not in kind.defaults and name not in values:
+            raise WireError(_join(field, name), "is missing")
     return kind(**values)
 
 
@@ -76,8 +73,8 @@ def check(hint: Any, value: Any, field: str, *, ignore_unknown: bool = False) ->
             str(key): check(args[1], item, _join(field, str(key)), ignore_unknown=ignore_unknown)
             for key, item in value.items()
         }
-    if dataclasses.is_dataclass(hint):
-        return from_json(hint, value, field, ignore_unknown=ignore_unknown)  # type: ignore[arg-type]
+    if isinstance(hint, type) and issubclass(hint, Record):
+        return from_json(hint, value, field, ignore_unknown=ignore_unknown)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
@@ -114,8 +111,3 @@ def _name(value: Any) -> str:
 
 def _join(field: str, key: str) -> str:
     return f"{field}.{key}" if field else key
-
-
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)

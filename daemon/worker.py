@@ -20,7 +20,8 @@ from specd.daemon.rewrite.prompt import Prompt, PromptForm
 from specd.daemon.settings import Settings
 
 if TYPE_CHECKING:
-    from specd.engine import KVCache, Loaded, Proposer, SamplingParams
+    from specd.engine import Loaded, Proposer, SamplingParams
+    from specd.engine.kv_cache import KVCache
 
 
 def bundled_folder() -> Path:
@@ -197,7 +198,9 @@ class EngineModel:
         if asked.speculation.proposer == "ngram":
             return engine.NgramProposer(k=k or 15, seeds=[tokenizer.encode(text) for text in asked.draft_texts])
         ends = tuple(sorted(self._loaded.stop_ids))[:1]
-        return engine.EditProposer(tokenizer, asked.prompt.predicted, asked.pairs, max_k=k or 128, end_ids=ends)
+        from specd.engine.propose.edit import EditProposer
+
+        return EditProposer(tokenizer, asked.prompt.predicted, asked.pairs, max_k=k or 128, end_ids=ends)
 
 
 def _sampling(sampling: Sampling) -> "SamplingParams":
