@@ -144,7 +144,7 @@ class KVCache:
 
     def slots(self, start: int, offsets: list[int]) -> Tensor:
         """[n] int64 cache rows of positions start + offsets."""
-        positions = torch.tensor(offsets, device=self.table.device) + start
+        positions = torch.tensor(offsets, dtype=torch.int64, device=self.table.device) + start
         return (
             self.table[positions // self.pool.page_size].long() * self.pool.page_size + positions % self.pool.page_size
         )

@@ -58,6 +58,23 @@ INLINE f4 lane_sum4(f8 a, f8 b, f8 c, f8 d) {
 }
 INLINE f8 splat(float a) { return (f8){a, a, a, a, a, a, a, a}; }
 
+/* a * b + c. Written out, since a compiler left to fuse as it likes does so in one place and not in another. */
+#if defined(__FMA__)
+#include <immintrin.h>
+INLINE f8 fma8(f8 a, f8 b, f8 c) { return (f8)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+INLINE f8 fma8(f8 a, f8 b, f8 c) {
+    float32x4_t x[2], y[2], z[2];
+    memcpy(x, &a, sizeof a), memcpy(y, &b, sizeof b), memcpy(z, &c, sizeof c);
+    for (int i = 0; i < 2; i++) z[i] = vfmaq_f32(z[i], x[i], y[i]);
+    memcpy(&c, z, sizeof c);
+    return c;
+}
+#else
+INLINE f8 fma8(f8 a, f8 b, f8 c) { return a * b + c; }
+#endif
+
 /* 8 elements of row `w` from index `k`, as float32. `n` < 8 leaves zeros in the missing lanes. */
 INLINE f8 load_f32(const float *w, int64_t k) { return *(const f8 *)(w + k); }
 INLINE f8 load_bf16(const uint16_t *w, int64_t k) {
@@ -85,13 +102,13 @@ INLINE void dot_block(const float *x, int64_t ldx, int mb, const float *w, int64
         }
         for (int n = 0; n < nb; n++) {
             f8 wv = load_f32(w + n * ldw, k);
-            for (int m = 0; m < mb; m++) acc[m][n] += xv[m] * wv;
+            for (int m = 0; m < mb; m++) acc[m][n] = fma8(xv[m], wv, acc[m][n]);
         }
     }
     if (k < K)
         for (int n = 0; n < nb; n++) {
             f8 wv = load_part(w + n * ldw, k, (int)(K - k));
-            for (int m = 0; m < mb; m++) acc[m][n] += load_part(x + m * ldx, k, (int)(K - k)) * wv;
+            for (int m = 0; m < mb; m++) acc[m][n] = fma8(load_part(x + m * ldx, k, (int)(K - k)), wv, acc[m][n]);
         }
     for (int m = 0; m < mb; m++) {
         float *to = y + m * ldy;
@@ -109,7 +126,7 @@ INLINE void dot_row_bf16(const float *x, const uint16_t *w, int64_t K, const flo
     f8 acc[N_BLOCK] = {0};
     for (int64_t k = 0; k < K; k += LANES) {
         f8 xv = load_f32(x, k);
-        for (int n = 0; n < N_BLOCK; n++) acc[n] += xv * load_bf16(w + n * K, k);
+        for (int n = 0; n < N_BLOCK; n++) acc[n] = fma8(xv, load_bf16(w + n * K, k), acc[n]);
     }
     f4 sums = lane_sum4(acc[0], acc[1], acc[2], acc[3]);
     for (int n = 0; n < N_BLOCK; n++) y[n] = bias ? sums[n] + bias[n] : sums[n];
@@ -170,8 +187,8 @@ void specd_linear(const float *x, const void *W, int is_bf16, const float *bias,
 INLINE float rms_scale(const float *x, int64_t n, float eps) {
     f8 acc = {0};
     int64_t k = 0;
-    for (; k + LANES <= n; k += LANES) acc += load_f32(x, k) * load_f32(x, k);
-    if (k < n) acc += load_part(x, k, (int)(n - k)) * load_part(x, k, (int)(n - k));
+    for (; k + LANES <= n; k += LANES) acc = fma8(load_f32(x, k), load_f32(x, k), acc);
+    if (k < n) acc = fma8(load_part(x, k, (int)(n - k)), load_part(x, k, (int)(n - k)), acc);
     return 1.0f / sqrtf(lane_sum(acc) / (float)n + eps);
 }
 
@@ -240,12 +257,12 @@ INLINE f8 exp8(f8 x) {
     f8 r = x - __builtin_convertvector(n, f8) * splat(0.693359375f);
     r -= __builtin_convertvector(n, f8) * splat(-2.12194440e-4f);
     f8 p = splat(1.9875691500e-4f);
-    p = p * r + splat(1.3981999507e-3f);
-    p = p * r + splat(8.3334519073e-3f);
-    p = p * r + splat(4.1665795894e-2f);
-    p = p * r + splat(1.6666665459e-1f);
-    p = p * r + splat(5.0000001201e-1f);
-    p = p * r * r + r + splat(1.0f);
+    p = fma8(p, r, splat(1.3981999507e-3f));
+    p = fma8(p, r, splat(8.3334519073e-3f));
+    p = fma8(p, r, splat(4.1665795894e-2f));
+    p = fma8(p, r, splat(1.6666665459e-1f));
+    p = fma8(p, r, splat(5.0000001201e-1f));
+    p = fma8(p * r, r, r) + splat(1.0f);
     i8 bits = (n + 127) << 23;
     f8 scale;
     memcpy(&scale, &bits, sizeof scale);
@@ -265,11 +282,11 @@ INLINE void attend(const float *q, int64_t q_stride, int rows, const float *K, c
         int64_t d = 0;
         for (; d + LANES <= D; d += LANES) {
             f8 kv = load_f32(key, d);
-            for (int r = 0; r < rows; r++) acc[r] += load_f32(q + r * q_stride, d) * kv;
+            for (int r = 0; r < rows; r++) acc[r] = fma8(load_f32(q + r * q_stride, d), kv, acc[r]);
         }
         if (d < D)
             for (int r = 0; r < rows; r++)
-                acc[r] += load_part(q + r * q_stride, d, (int)(D - d)) * load_part(key, d, (int)(D - d));
+                acc[r] = fma8(load_part(q + r * q_stride, d, (int)(D - d)), load_part(key, d, (int)(D - d)), acc[r]);
         for (int r = 0; r < rows; r++) scores[r * stride + j] = lane_sum(acc[r]) * scale;
     }
     float total[ROWS];
@@ -293,7 +310,7 @@ INLINE void attend(const float *q, int64_t q_stride, int rows, const float *K, c
             const float *value = V + slots[j] * kv_stride;
             f8 v = part == LANES ? load_f32(value, d) : load_part(value, d, part);
             for (int r = 0; r < rows; r++)
-                if (j < count[r]) acc[r] += splat(scores[r * stride + j]) * v;
+                if (j < count[r]) acc[r] = fma8(splat(scores[r * stride + j]), v, acc[r]);
         }
         for (int r = 0; r < rows; r++)
             for (int i = 0; i < part; i++) out[r * q_stride + d + i] = acc[r][i] / total[r];
