@@ -6,20 +6,29 @@ page copies it first. The paged layout is vLLM's (PagedAttention, arXiv 2309.061
 """
 
 from itertools import pairwise
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from specd.engine.config import ModelConfig
 from specd.engine.errors import ContextOverflow, OutOfMemory
+
+
+class Sizes(Protocol):
+    """The part of a model's config that its cache depends on."""
+
+    @property
+    def num_layers(self) -> int: ...
+    @property
+    def num_kv_heads(self) -> int: ...
+    @property
+    def head_dim(self) -> int: ...
 
 
 class PagePool:
     """k, v: [L, P, S, G, D] for L layers, P pages of S tokens, G key/value heads of size D."""
 
-    def __init__(
-        self, config: ModelConfig, pages: int, page_size: int, device: torch.device, dtype: torch.dtype
-    ) -> None:
+    def __init__(self, config: Sizes, pages: int, page_size: int, device: torch.device, dtype: torch.dtype) -> None:
         shape = (config.num_layers, pages, page_size, config.num_kv_heads, config.head_dim)
         try:
             self.k = torch.empty(shape, device=device, dtype=dtype)
@@ -159,6 +168,7 @@ class KVCache:
         for page in other._pages:
             self.pool.share(page)
         other.length = length
+        other._sync()
         return other
 
     def free(self) -> None:

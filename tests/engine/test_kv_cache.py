@@ -1,4 +1,4 @@
-"""The paged cache against a plain list: whatever is reserved, truncated, kept or forked, a position holds what was put there."""
+"""The paged cache against a plain list: whatever is reserved, kept or forked, a position holds what was put there."""
 
 import pytest
 import torch
