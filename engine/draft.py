@@ -51,7 +51,8 @@ class Committed:
     """What one step appended to the sequence.
 
     taps: [n, T, H] outputs of the target's tapped layers at the n positions that entered its cache since the last
-    Committed (the prompt's at first, then the accepted rows'); None where nobody asked for taps.
+    Committed (the prompt's at first, then the accepted rows'); None where nobody asked for taps. taps_start: the
+    absolute position of the first of them.
     """
 
     tokens: list[int]
@@ -59,6 +60,7 @@ class Committed:
     drafted: int = 0
     accepted: int = 0
     taps: Tensor | None = field(default=None, compare=False)
+    taps_start: int = 0
 
 
 @runtime_checkable

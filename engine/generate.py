@@ -178,7 +178,7 @@ class _Job:
         reused = self.stats.reused_tokens = self.cache.length
         begin = time.perf_counter()
         for progress, taps in prefill(self.model, self.seq.tokens, self.cache, self.taps):
-            self._observe(Committed([], taps=taps))
+            self._observe(Committed([], taps=taps, taps_start=progress.done - (0 if taps is None else len(taps))))
             self.stats.seconds_prefill = time.perf_counter() - begin
             yield progress
         self._observe(Committed([]))
@@ -203,7 +203,7 @@ class _Job:
         name = choice.proposer.name if choice.proposer is not None and draft.size else None
         accepted = min(len(step.accepted.path), len(kept))
         taps = None if step.taps is None else step.taps[: len(kept)]
-        self._observe(Committed(kept, name, draft.size, accepted, taps))
+        self._observe(Committed(kept, name, draft.size, accepted, taps, start - 1))
         scores = None
         if self.logprobs:
             rows = step.logits[: len(kept)].log_softmax(dim=-1)
