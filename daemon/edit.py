@@ -59,36 +59,44 @@ class Result:
 
 def edit_files(paths: list[Path], options: Options) -> int:
     """Rewrite each file in turn; the exit code. With is_atomic all are written at the end, or none."""
-    writes = not (options.shows_diff or options.is_dry)
-    staged: list[files.Staged] = []
     results: list[Result] = []
+    staged: list[files.Staged] = []
     with contextlib.ExitStack() as stack:
         for path in paths:
-            try:
-                source = files.read(path, to_write=writes)
-                stack.callback(source.close)
-                result = _rewrite(source.text, str(path), options)
-                results.append(result)
-                if result.exit_code == errors.DONE and writes:
-                    new = files.stage(source, result.text)
-                    stack.callback(new.discard)
-                    staged.append(new)
-                    if not options.is_atomic:
-                        staged.pop().commit()
-                        result.is_written = True
-            except SpecdError as error:
-                results.append(_failure(str(path), error))
-            except KeyboardInterrupt:
-                results.append(Result(str(path), errors.INTERRUPTED, f"{path}: interrupted; it is as it was."))
+            result = _edit_file(path, options, stack, staged)
+            results.append(result)
             if not options.is_atomic:
-                _show(results[-1], options)
-            if results[-1].exit_code == errors.INTERRUPTED:
+                stack.close()  # the next file may be the same one
+                _show(result, options)
+            if result.exit_code == errors.INTERRUPTED:
                 break
         if options.is_atomic:
             _commit_all(staged, results)
             for result in results:
                 _show(result, options)
     return _exit_code(results)
+
+
+def _edit_file(path: Path, options: Options, stack: contextlib.ExitStack, staged: list[files.Staged]) -> Result:
+    """Rewrite one file; what has to be let go of afterwards goes on `stack`, a text to write later into `staged`."""
+    writes = not (options.shows_diff or options.is_dry)
+    try:
+        source = files.read(path, to_write=writes)
+        stack.callback(source.close)
+        result = _rewrite(source.text, str(path), options)
+        if result.exit_code == errors.DONE and writes:
+            new = files.stage(source, result.text)
+            stack.callback(new.discard)
+            if options.is_atomic:
+                staged.append(new)
+            else:
+                new.commit()
+                result.is_written = True
+    except SpecdError as error:
+        return _failure(str(path), error)
+    except KeyboardInterrupt:
+        return Result(str(path), errors.INTERRUPTED, f"{path}: interrupted; it is as it was.")
+    return result
 
 
 def edit_stdin(name: str | None, options: Options) -> int:
@@ -188,23 +196,23 @@ def _failure(name: str, error: SpecdError) -> Result:
 
 def _commit_all(staged: list[files.Staged], results: list[Result]) -> None:
     """Put all new texts in place, or none: after a failure those in place already are put back."""
-    bad = [result for result in results if result.exit_code > errors.NO_CHANGE]
-    if not bad:
-        done: list[files.Staged] = []
-        try:
-            for new in staged:
-                new.commit()
-                done.append(new)
-        except SpecdError as error:
-            for new in done:
-                files.restore(new.source)
-            bad.append(_failure(str(staged[len(done)].source.path), error))
-            results.append(bad[0])
+    bad = next((result for result in results if result.exit_code > errors.NO_CHANGE), None)
+    done: list[files.Staged] = []
+    try:
+        for new in staged if bad is None else ():
+            new.commit()
+            done.append(new)
+    except SpecdError as error:
+        for new in done:
+            files.restore(new.source)
+        bad = _failure(str(staged[len(done)].source.path), error)
+        at = next(index for index, result in enumerate(results) if result.name == bad.name)
+        results[at] = bad
     for result in results:
         if result.exit_code == errors.DONE:
-            result.is_written = not bad
-            if bad:
-                result.message = f"{result.name}: not written, since {bad[0].name} failed (--atomic)."
+            result.is_written = bad is None and bool(staged)
+            if bad is not None:
+                result.message = f"{result.name}: not written, since {bad.name} failed (--atomic)."
 
 
 def _show(result: Result, options: Options) -> None:
