@@ -19,6 +19,8 @@ RUNS = 48
 """How many such places are followed at once."""
 PLACES = 64
 """Beyond so many places, the line after an omission tells nothing."""
+SURE = 3
+"""The weight of the lines after an omission that tells their place: one that the original has once, or several."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Aligner:
 
     def settle(self) -> Sync | None:
         """Takes the one place where the last pending lines match, if there is one only: before an omission line."""
-        runs = [(at, run) for at, run in self._runs.items() if run.weight >= 1]
+        runs = [(at, run) for at, run in self._runs.items() if run.weight >= SURE]
         if len(runs) != 1 or self._dropped(runs[0][1]):
             return None
         return self._resume(*runs[0])
@@ -75,7 +77,7 @@ class Aligner:
         self.pending, self._runs = [], {}
 
     def skip_to(self, key: str) -> Sync | Literal[False] | None:
-        """Takes a line after an omission. The `Sync` once only one place is possible; False when there is none."""
+        """Takes a line after an omission. The `Sync` once its place is sure; False when there is none."""
         if self._places is None:
             occurrences = self._at.get(key, [])
             places = occurrences[bisect_left(occurrences, self.position) :]
@@ -86,7 +88,8 @@ class Aligner:
         self.pending.append(key)
         if not self._places:
             return False
-        return self._skipped(self._places[0]) if len(self._places) == 1 else None
+        sure = len(self._places) == 1 and sum(map(self._weight, self.pending)) >= SURE
+        return self._skipped(self._places[0]) if sure else None
 
     def skip_to_end(self) -> Sync | Literal[False]:
         """The same when no line follows: the pending ones must be the last of the original."""

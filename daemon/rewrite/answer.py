@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from specd.daemon.rewrite.lines import LineBuffer, is_blank, normalise
+from specd.daemon.rewrite.lines import BOM, LineBuffer, is_blank, normalise
 from specd.daemon.rewrite.omission import is_omission
 
 _FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<marks>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
@@ -58,7 +58,7 @@ class AnswerFilter:
 
     def __init__(self, original: str, *, tag: str = "", language: str | None = None) -> None:
         self.report = AnswerReport()
-        self._original = normalise(original)
+        self._original = normalise(original.lstrip(BOM))
         self._known = {line.strip() for line in self._original.split("\n") if not is_blank(line)}
         self._language = language if language is not None else tag or None
         self._buffer = LineBuffer()

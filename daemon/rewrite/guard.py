@@ -4,18 +4,20 @@
 language has no grammar at hand there is nothing to report.
 """
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from specd.daemon.rewrite.diff import changed_blocks
-from specd.daemon.rewrite.syntax import is_definition, name_of, parse, wrapped
+from specd.daemon.rewrite.syntax import WRAPPERS, is_definition, kind_of, name_of, parse, wrapped
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 _BY_NAME = frozenset(["python", "go", "javascript", "lua", "ruby"])
 """Languages in which a second definition of a name takes the first one's place, or is an error."""
+_WORD = re.compile(r"\w+")
 _NAMED = 4  # names that a message spells out
 
 
@@ -42,7 +44,8 @@ def check(language: str | None, before: str, after: str, *, instruction: str = "
         return GuardReport(True, False, [], [], "")
     broke = new.has_error and not old.has_error
     old_names, new_names = _definitions(old, language), _definitions(new, language)
-    lost = [name for name in _lost(old_names, new_names) if name.rsplit(".", 1)[-1] not in instruction]
+    named = set(_WORD.findall(instruction))
+    lost = [name for name in _lost(old_names, new_names) if not named.intersection(_WORD.findall(name))]
     duplicated = _duplicated(old_names, new_names)
     parts = [f"line {_error_line(new)} does not parse"] if broke else []
     parts += [f"gone: {_some(lost)}"] if lost else []
@@ -57,25 +60,31 @@ class _Definition:
 
 
 def _definitions(root: "Node", language: str) -> list[_Definition]:
-    """Top-level definitions and those one level inside of them, in order of the text."""
+    """Top-level definitions, and the members of their types, in order of the text."""
     found: list[_Definition] = []
-    stack = [(root, "")]
+    stack = [(root, "", 0)]
     while stack:
-        node, prefix = stack.pop()
+        node, prefix, depth = stack.pop()
         if is_definition(node, language):
-            name = name_of(node)
+            kind, name = kind_of(node), name_of(node)
             if name:
                 found.append(_Definition(prefix + name, _signature(node, prefix + name, language)))
-            if prefix:
+            if kind not in _WITH_MEMBERS or depth > 1:
                 continue
-            prefix = f"{name}."
-        elif prefix and node.type in _BODIES_OF_FUNCTIONS:
+            prefix, depth = f"{prefix}{name}.", depth + (kind not in ("module", "namespace"))
+        elif node.type not in _BODIES and node.type not in WRAPPERS and node.parent is not None:
             continue
-        stack += [(child, prefix) for child in reversed(node.children)]
+        stack += [(child, prefix, depth) for child in reversed(node.children)]
     return found
 
 
-_BODIES_OF_FUNCTIONS = frozenset(["compound_statement", "statement_block", "statement_list"])
+_WITH_MEMBERS = frozenset(["class", "struct", "interface", "trait", "impl", "enum", "record", "module", "namespace"])
+_BODY_TYPES = """
+    class_body declaration_list field_declaration_list block body_statement interface_body enum_body
+    enum_body_declarations annotation_type_body statement_block linkage_specification preproc_ifdef preproc_if
+    preproc_else preproc_elif object_type
+"""
+_BODIES = frozenset(_BODY_TYPES.split())
 
 
 def _signature(node: "Node", name: str, language: str) -> str:
@@ -102,6 +111,8 @@ def _lost(old: list[_Definition], new: list[_Definition]) -> list[str]:
 
 def _duplicated(old: list[_Definition], new: list[_Definition]) -> list[str]:
     before, after = Counter(d.signature for d in old), Counter(d.signature for d in new)
+    if len(new) - len(after) <= len(old) - len(before):
+        return []  # twins that were there before, perhaps under another name
     names = [d.name for d in new if after[d.signature] > max(1, before[d.signature])]
     return list(dict.fromkeys(names))
 

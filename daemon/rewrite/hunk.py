@@ -50,18 +50,18 @@ class HunkMaker:
     def __init__(self, lines: Sequence[str], eol: str) -> None:
         self._lines = lines
         self._eol = eol
-        self._bom = BOM if lines and lines[0].startswith(BOM) else ""
+        self._marks = lines[0][: len(lines[0]) - len(lines[0].lstrip(BOM))] if lines else ""
 
     def make(self, start: int, end: int, contents: Sequence[str], *, open_end: bool = False) -> Hunk:
         """Lines [start, end) become `contents` (without ends); open_end: the last of them gets no line end."""
         new = [text + self._end_for(start + at, start, end) for at, text in enumerate(contents)]
         if open_end:
             new[-1] = contents[-1]
-        if start == 0 and self._bom:
+        if start == 0 and self._marks:
             if (end == 0 or not new) and end < len(self._lines):  # the line after it is, or becomes, the first one
-                new.append(self._lines[end].removeprefix(BOM))
+                new.append(self._lines[end].removeprefix(self._marks if end == 0 else ""))
                 end += 1
-            new = [self._bom + "".join(new[:1]), *new[1:]]
+            new = [self._marks + "".join(new[:1]), *new[1:]]
         return Hunk(start, end, tuple(new), tuple(self._lines[start:end]))
 
     def _end_for(self, line: int, start: int, end: int) -> str:

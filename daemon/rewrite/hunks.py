@@ -47,8 +47,7 @@ class HunkStream:
         self._original, self._exact, self._language = original, exact, language
         lines = split_lines(original)
         contents = [content(line) for line in lines]
-        if original.startswith(BOM):
-            contents[0] = contents[0].removeprefix(BOM)
+        contents[:1] = [text.lstrip(BOM) for text in contents[:1]]
         self._first, last = core(contents, exact=exact)
         self._open_end = last == len(lines) > 0 and not line_end(lines[-1])
         self._keys = [self._key(text) for text in contents[self._first : last]]
@@ -61,7 +60,8 @@ class HunkStream:
         self._buffer = LineBuffer()
         self._queue: list[str] = []  # lines that may be the text's last, or blank ones behind it
         self._pending: list[str] = []  # contents of the aligner's pending lines
-        self._begun = False
+        self._has_line = False
+        self._begun = False  # a line that takes part was seen
         self._skipping = False  # after an omission line, until in step again
         self._ready: list[Hunk] = []
         self._emitted: list[Hunk] = []
@@ -101,7 +101,9 @@ class HunkStream:
 
     def _read(self, lines: Iterable[str]) -> None:
         for line in lines:
-            self._enqueue(self._reindenter.push(line))
+            text = line if self._has_line else line.lstrip(BOM)  # the mark is the file's, never the model's
+            self._has_line = True
+            self._enqueue(self._reindenter.push(text))
 
     def _enqueue(self, lines: Iterable[str]) -> None:
         """A blank line waits for one that is not, as at both ends it does not take part; so does an open last one."""
@@ -128,6 +130,8 @@ class HunkStream:
         if self._skipping:
             if not self._aligner.skip_to_end():
                 self._halt()
+            return
+        if not self._begun and all(map(is_blank, self._keys)):
             return
         keys = self._aligner.pending
         if keys == ["\n"] and self._aligner.position == 0 and self._pending == [""]:

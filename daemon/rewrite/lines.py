@@ -55,13 +55,13 @@ def leading(line: str) -> str:
 
 
 def is_blank(line: str) -> bool:
-    """Whether `line` holds nothing but white space."""
-    return not line.strip()
+    """Whether `line` holds nothing but spaces and tabs, its line end aside."""
+    return not line.strip(" \t\r\n")
 
 
 def core(lines: Sequence[str], *, exact: bool = False) -> tuple[int, int]:
     """The lines [first, last) that a rewrite works on: without the blank ones at both ends, unless `exact`."""
-    written = [at for at, line in enumerate(lines) if not is_blank(line.removeprefix(BOM))]
+    written = [at for at, line in enumerate(lines) if not is_blank(line)]
     return (0, len(lines)) if exact or not written else (written[0], written[-1] + 1)
 
 

@@ -118,7 +118,7 @@ def build_prompt(
     alone = _tokens(_chat("", request), count)
     to_write = _tokens_to_write(predicted, count)
     _check_room(alone, to_write, budget)
-    file_lines = normalise(text.removeprefix(BOM)).split("\n")
+    file_lines = normalise(text.lstrip(BOM)).split("\n")
     if file_lines[-1] == "":
         file_lines.pop()
     size = sum(map(len, file_lines)) + len(file_lines)
@@ -134,7 +134,7 @@ def build_prompt(
 
 def _region_lines(region: str, *, exact: bool) -> list[str]:
     """The region's lines that a rewrite works on (`lines.core`), without line ends."""
-    lines = normalise(region.removeprefix(BOM)).removesuffix("\n").split("\n")
+    lines = normalise(region.lstrip(BOM)).removesuffix("\n").split("\n")
     first, last = core(lines, exact=exact)
     return lines[first:last]
 

@@ -120,7 +120,7 @@ def parse(language: str | None, text: str) -> "Node | None":
     parser = _parser(language) if language in _GRAMMARS else None
     if parser is None:
         return None
-    text = normalise(text.removeprefix(BOM))
+    text = normalise(text.lstrip(BOM))
     return parser.parse(text.encode("utf-8", "surrogatepass")).root_node
 
 
