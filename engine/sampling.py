@@ -1,25 +1,36 @@
 """One token per row, as a function of (logits, seed, position) and of nothing else.
 
-The noise is Gumbel noise from a counter: a hash of (seed, absolute position, token id). The token at a position is
-argmax(logits / T + noise) over the tokens that top-k, top-p and min-p leave: a draw from the softmax (the Gumbel-max
-trick), and the same draw whether the position is computed alone or as one row of a verify step. So speculation that
-accepts a draft exactly when it equals this token changes no output at all (drafter-invariant speculative decoding,
-Daliri, Musco and Suresh, arXiv 2408.07978).
+The noise is Gumbel noise from a counter: a hash of (seed, stream, absolute position, token id). The token at a position
+is argmax(logits / T + noise) over the tokens that top-k, min-p and top-p leave: a draw from their softmax (the
+Gumbel-max trick), and the same draw whether the position is computed alone or as one row of a verify step. So
+speculation that accepts a draft exactly when it equals this token changes no output at all (drafter-invariant
+speculative decoding, Daliri, Musco and Suresh, arXiv 2408.07978). Drafts are no matter of this file.
 """
 
+import hashlib
+import math
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from specd.engine.errors import NonFiniteLogits
 
-_MASK = 0xFFFFFFFF
+AcceptRule = Literal["exact", "rejection"]
+
+# Uses of one seed whose noise never meets: the target's own tokens, drafts sampled for the rejection rule, that rule's
+# acceptances, and what it draws in the place of a rejected draft.
+TARGET, DRAFT, ACCEPT, RESIDUAL = range(4)
+
+_COLDEST = 1e-5  # a lower temperature is greedy: logits / T would overflow float32
+_WEIGHT_BITS = 40  # of the whole numbers in which top-p adds up probabilities
 
 
 @dataclass(frozen=True)
 class SamplingParams:
-    """temperature 0 is greedy. top_k 0, top_p 1 and min_p 0 are off. seed: any whole number."""
+    """temperature below 1e-5 is greedy. top_k 0, top_p 1 and min_p 0 are off. seed: any whole number."""
 
     temperature: float = 0.0
     top_k: int = 0
@@ -39,75 +50,127 @@ class SamplingParams:
 
     @property
     def greedy(self) -> bool:
-        return self.temperature == 0.0
+        return self.temperature < _COLDEST
+
+
+@lru_cache(maxsize=64)
+def noise_key(seed: int, stream: int) -> tuple[int, int]:
+    """Two 32-bit words for a seed (any whole number, its sign included) and a stream."""
+    digest = hashlib.blake2b(f"{stream}:{seed}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")
+
+
+def _word(value: int) -> int:
+    """A 32-bit word as the signed number that int32 arithmetic, which wraps around, takes it for."""
+    return (value & 0xFFFFFFFF ^ 0x80000000) - 0x80000000
 
 
 def _mix(x: Tensor) -> Tensor:
-    """A bijection of 32-bit words (in int64) that spreads every bit: the finaliser of MurmurHash3."""
-    x = ((x ^ (x >> 16)) * 0x85EBCA6B) & _MASK
-    x = ((x ^ (x >> 13)) * 0xC2B2AE35) & _MASK
-    return x ^ (x >> 16)
+    """A bijection of 32-bit words (int32) that spreads every bit: the finaliser of MurmurHash3."""
+    x = (x ^ ((x >> 16) & 0xFFFF)) * _word(0x85EBCA6B)
+    x = (x ^ ((x >> 13) & 0x7FFFF)) * _word(0xC2B2AE35)
+    return x ^ ((x >> 16) & 0xFFFF)
 
 
 def counter_bits(seed: int, stream: int, positions: Tensor, tokens: Tensor) -> Tensor:
-    """32 random bits for every (position, token): positions [M, 1], tokens [1, V] or [M, n] int64 -> int64.
+    """32 random bits (int32, all of its values) for every (position, token): positions and tokens below 2^31 broadcast.
 
-    `stream` separates uses of one seed: the target's noise, a proposer's, a residual's.
+    At one position no two tokens have the same bits; two positions of a seed have unrelated ones.
     """
-    key = _mix(
-        torch.tensor([(seed ^ (seed >> 32)) & _MASK], device=positions.device) + 0x9E3779B9 * (stream + 1) & _MASK
-    )
-    row = _mix((positions * 0x9E3779B1 + key) & _MASK)
-    return _mix((_mix((tokens * 0x85EBCA77 + row) & _MASK) + row) & _MASK)
+    first, second = noise_key(seed, stream)
+    row = _mix(positions.int() * _word(0x9E3779B1) + _word(first))
+    inner = _mix(tokens.int() * _word(0x85EBCA77) + row)
+    return _mix(inner + _mix(row + _word(second)))
+
+
+def uniform(bits: Tensor) -> Tensor:
+    """Float64 in the open interval (0, 1) from 32 random bits, read as an unsigned word."""
+    return ((bits.long() & 0xFFFFFFFF).double() + 0.5) * 2.0**-32
 
 
 def gumbel(bits: Tensor) -> Tensor:
-    """Standard Gumbel noise, float32, from 32 random bits; its upper tail comes from bits near 0, where a float32
-    uniform is finest."""
-    uniform = (bits.double() + 0.5) * 2.0**-32
-    return (-torch.log(-torch.log1p(-uniform))).float()
+    """Standard Gumbel noise, float32, from 32 random bits. All of them count: its upper tail, which decides among many
+    tokens, comes from words near 0, where neighbouring values lie far closer than a vocabulary's draws."""
+    return (-torch.log(-torch.log1p(-uniform(bits)))).float()
 
 
 def adjusted(logits: Tensor, params: SamplingParams) -> Tensor:
-    """[M, V] float32 logits / T with -inf where top-k, min-p or top-p exclude a token, in that order.
+    """[M, V] float32 (logits - the row's largest) / T, and -inf where top-k, min-p or top-p exclude a token.
 
-    Ties at a border stay in; the most likely token always stays. temperature must not be 0.
+    In that order, each on what the one before left; ties at a border stay in, so the likeliest token always does.
+    Every row's result is its own: top-p adds up in whole numbers, whose sum no order changes. Not for greedy params.
     """
-    scaled = logits / params.temperature
+    scaled = (logits - logits.amax(dim=-1, keepdim=True)) / params.temperature
     if params.top_k and params.top_k < scaled.shape[-1]:
         border = scaled.topk(params.top_k, dim=-1).values[:, -1:]
         scaled = scaled.masked_fill(scaled < border, -torch.inf)
     if params.min_p > 0.0:
-        border = scaled.max(dim=-1, keepdim=True).values + torch.log(torch.tensor(params.min_p))
-        scaled = scaled.masked_fill(scaled < border, -torch.inf)
+        scaled = scaled.masked_fill(scaled < math.log(params.min_p), -torch.inf)
     if params.top_p < 1.0:
-        ordered, _ = scaled.sort(dim=-1, descending=True)
-        before = ordered.softmax(dim=-1).cumsum(dim=-1) - ordered.softmax(dim=-1)
-        kept = (before < params.top_p).sum(dim=-1, keepdim=True).clamp(min=1)
-        scaled = scaled.masked_fill(scaled < ordered.gather(-1, kept - 1), -torch.inf)
+        ordered = _descending(scaled)
+        weights = (ordered.double().exp() * 2.0**_WEIGHT_BITS).long()
+        sums = weights.cumsum(dim=-1)
+        nucleus = ((sums - weights).double() < params.top_p * sums[:, -1:].double()).sum(dim=-1, keepdim=True)
+        scaled = scaled.masked_fill(scaled < ordered.gather(-1, nucleus.clamp(min=1) - 1), -torch.inf)
     return scaled
+
+
+def _descending(scaled: Tensor) -> Tensor:
+    """The rows in descending order; on a CPU only as far as any value counts in top-p's sums, which is far cheaper."""
+    if scaled.device.type != "cpu":
+        return scaled.sort(dim=-1, descending=True).values
+    count = int((scaled > -(_WEIGHT_BITS + 1) * math.log(2.0)).sum(dim=-1).max())
+    return scaled.topk(max(count, 1), dim=-1).values
+
+
+def probabilities(logits: Tensor, params: SamplingParams) -> Tensor:
+    """[M, V] float32: the law that `draw` draws each row from. One-hot (at the lowest id of a tie) where greedy."""
+    if params.greedy:
+        return torch.zeros_like(logits).scatter_(-1, logits.argmax(dim=-1, keepdim=True), 1.0)
+    return adjusted(logits, params).softmax(dim=-1)
 
 
 def check_finite(logits: Tensor) -> None:
     """Raises NonFiniteLogits if a row holds NaN or +inf, or nothing but -inf."""
-    top = logits.max(dim=-1).values
+    top = logits.amax(dim=-1)
     if not bool(torch.isfinite(top).all()):
         raise NonFiniteLogits("the model produced NaN or infinite logits: try float32, or check the weights")
 
 
 @torch.inference_mode()
-def sample(logits: Tensor, positions: Tensor, params: SamplingParams, *, stream: int = 0) -> Tensor:
-    """logits [M, V] float32, positions [M] int64 (of the tokens to be drawn) -> [M] int64. Ties go to the lowest id."""
-    check_finite(logits)
+def draw(logits: Tensor, positions: Tensor, params: SamplingParams, *, stream: int = TARGET) -> Tensor:
+    """`sample` without its check: on an accelerator nothing waits for the device. NaN logits give some token."""
     if params.greedy:
         return logits.argmax(dim=-1)
     scaled = adjusted(logits, params)
-    if params.top_k:  # noise for the few that are left
-        count = int((scaled > -torch.inf).sum(dim=-1).max())
-        values, ids = scaled.topk(count, dim=-1)
-        ids, order = ids.sort(dim=-1)  # ascending ids, so that a tie goes to the lowest
-        values = values.gather(-1, order)
-        noise = gumbel(counter_bits(params.seed, stream, positions[:, None], ids))
-        return ids.gather(-1, (values + noise).argmax(dim=-1, keepdim=True))[:, 0]
-    ids = torch.arange(scaled.shape[-1], device=scaled.device)[None, :]
-    return (scaled + gumbel(counter_bits(params.seed, stream, positions[:, None], ids))).argmax(dim=-1)
+    ids = torch.arange(scaled.shape[-1], dtype=torch.int32, device=scaled.device)[None, :]
+    bits = counter_bits(params.seed, stream, positions[:, None], ids)
+    if scaled.device.type == "cpu":
+        return _argmax_noisy(scaled, bits)
+    return (scaled + gumbel(bits)).argmax(dim=-1)
+
+
+def _argmax_noisy(scaled: Tensor, bits: Tensor) -> Tensor:
+    """argmax(scaled + gumbel(bits)) per row: the logarithms, most of the cost, only of tokens that can win.
+
+    Noise of g or more takes a uniform number below e^-g, and the winner's noise is at least what the likeliest token
+    reaches less the winner's own logit. A word that is not negative is a uniform number below 1/2.
+    """
+    likeliest = scaled.argmax(dim=-1, keepdim=True)
+    reached = scaled.gather(-1, likeliest) + gumbel(bits.gather(-1, likeliest))
+    limit = (scaled - reached).exp() * 1.001  # the margin is far above any rounding
+    able = ((bits >= 0) & (bits <= limit * 2.0**32)) | (limit >= 0.5)
+    rows, ids = able.nonzero(as_tuple=True)
+    noisy = torch.full_like(scaled, -torch.inf)
+    noisy[rows, ids] = scaled[rows, ids] + gumbel(bits[rows, ids])
+    return noisy.argmax(dim=-1)
+
+
+@torch.inference_mode()
+def sample(logits: Tensor, positions: Tensor, params: SamplingParams, *, stream: int = TARGET) -> Tensor:
+    """logits [M, V] float32, positions [M] int64 (of the tokens to be drawn) -> [M] int64. Ties go to the lowest id.
+
+    stream: one of TARGET, DRAFT, ACCEPT, RESIDUAL. Raises NonFiniteLogits.
+    """
+    check_finite(logits)
+    return draw(logits, positions, params, stream=stream)

@@ -2,6 +2,7 @@
 
 `accept` is the exact rule: the target's own token (greedy, or drawn with counter-based noise) decides at every place,
 and a drafted token is accepted exactly when it equals it. What is emitted is therefore what plain decoding emits.
+The other rule, for sampled drafts, is in rejection.py.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,8 @@ from torch import Tensor
 from specd.engine.draft import Draft
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
-from specd.engine.sampling import SamplingParams, sample
+from specd.engine.rejection import accept_by_rejection, rule_for
+from specd.engine.sampling import AcceptRule, SamplingParams, sample
 
 
 @dataclass(frozen=True)
@@ -60,21 +62,29 @@ def tree_layout(parents: Tensor) -> tuple[Tensor, Tensor]:
 @dataclass(frozen=True)
 class Step:
     """What a verify step found. taps: [accepted + 1, T, H], rows of the positions that stay in the cache.
-    logits: [accepted + 1, V], the rows that chose `accepted.tokens`."""
+    logits: [accepted + 1, V], the rows that chose `accepted.tokens`. rule: the one that was followed."""
 
     accepted: Accepted
     taps: Tensor | None
     logits: Tensor
+    rule: AcceptRule = "exact"
 
 
 def verify(
-    model: Qwen3, cache: KVCache, newest: int, draft: Draft, sampling: SamplingParams, taps: Sequence[int] = ()
+    model: Qwen3,
+    cache: KVCache,
+    newest: int,
+    draft: Draft,
+    sampling: SamplingParams,
+    taps: Sequence[int] = (),
+    accept_rule: AcceptRule = "exact",
 ) -> Step:
     """Verifies `draft` after the token `newest`, which the cache does not hold yet. Afterwards the cache holds `newest`
     and the accepted tokens; if anything raises, it is as before."""
     start = cache.length
     try:
-        tokens = torch.cat((torch.tensor([newest], dtype=torch.int32), draft.tokens.cpu())).long().to(model.device)
+        drafted = draft.tokens.to(model.device)  # a draft made on the device goes straight into the step
+        tokens = torch.cat((torch.tensor([newest], dtype=drafted.dtype, device=model.device), drafted)).long()
         depth, mask = torch.arange(len(tokens)), None
         if draft.parents is not None:
             depth, mask = tree_layout(draft.parents)
@@ -82,12 +92,17 @@ def verify(
         positions = (start + depth).to(model.device)
         hidden = model.forward(tokens, positions, cache, mask, taps)
         logits = model.logits(hidden.last)
-        targets = sample(logits, positions + 1, sampling)
-        parents = None if draft.parents is None else draft.parents.tolist()
-        accepted = accept(draft.tokens.tolist(), parents, targets.tolist())
+        rule = rule_for(draft, sampling, accept_rule)
+        if rule == "rejection":
+            emitted = accept_by_rejection(draft, logits, positions + 1, sampling)
+            accepted = Accepted(list(range(len(emitted) - 1)), emitted)
+        else:
+            targets = sample(logits, positions + 1, sampling)
+            parents = None if draft.parents is None else draft.parents.tolist()
+            accepted = accept(draft.tokens.tolist(), parents, targets.tolist())
         rows = [0, *(index + 1 for index in accepted.path)]
         cache.keep(start, rows)
     except BaseException:
         cache.truncate(start)
         raise
-    return Step(accepted, None if hidden.taps is None else hidden.taps[rows], logits[rows])
+    return Step(accepted, None if hidden.taps is None else hidden.taps[rows], logits[rows], rule)
