@@ -6,21 +6,26 @@ for event in generate(loaded.model, ids, tokenizer=loaded.tokenizer, speculative
     ...
 """
 
+from specd.engine.acceptance import Acceptance
 from specd.engine.config import EngineConfig, ModelConfig
+from specd.engine.costs import CostTable
 from specd.engine.draft import Committed, Draft, Proposer, Sequence
 from specd.engine.errors import ContextOverflow, EngineError, ModelError, NonFiniteLogits, OutOfMemory
 from specd.engine.generate import Event, Finished, PrefillDone, PrefillProgress, StepDone, generate, prefill
 from specd.engine.load import Loaded, load
-from specd.engine.policy import Choice, Fixed, StepPolicy
+from specd.engine.policy import Adaptive, Choice, Fixed, StepPolicy
 from specd.engine.propose.ngram import NgramProposer
 from specd.engine.sampling import SamplingParams
 from specd.engine.stats import StepRecord, Summary
 from specd.engine.tokenizer import TextStream, Tokenizer
 
 __all__ = [
+    "Acceptance",
+    "Adaptive",
     "Choice",
     "Committed",
     "ContextOverflow",
+    "CostTable",
     "Draft",
     "EngineConfig",
     "EngineError",

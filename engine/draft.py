@@ -33,14 +33,33 @@ class Draft:
     tokens: Tensor  # [k] int32, parents before children
     parents: Tensor | None = None  # [k] int32 index into tokens, -1 = the newest committed token; None means a chain
     probs: Tensor | None = None  # [k, V] float32, the law each token was sampled from; None = a point mass
+    evidence: int = 0  # the proposer's own class of this draft; drafts of one class are about equally often right
 
     @property
     def size(self) -> int:
         return int(self.tokens.shape[0])
 
+    @property
+    def depth(self) -> int:
+        """The most tokens that could be accepted: the longest path."""
+        if self.parents is None:
+            return self.size
+        depths: list[int] = []
+        for parent in self.parents.tolist():
+            depths.append(1 + (depths[parent] if parent >= 0 else 0))
+        return max(depths, default=0)
+
+    def cut(self, k: int) -> "Draft":
+        """The first k tokens; of a tree too, since parents stand before their children."""
+        if k >= self.size:
+            return self
+        parents = None if self.parents is None else self.parents[:k]
+        probs = None if self.probs is None else self.probs[:k]
+        return Draft(self.tokens[:k], parents, probs, self.evidence)
+
     @staticmethod
-    def chain(tokens: list[int]) -> "Draft":
-        return Draft(torch.tensor(tokens, dtype=torch.int32))
+    def chain(tokens: list[int], evidence: int = 0) -> "Draft":
+        return Draft(torch.tensor(tokens, dtype=torch.int32), evidence=evidence)
 
 
 EMPTY = Draft(torch.empty(0, dtype=torch.int32))

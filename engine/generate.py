@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from specd.engine.draft import EMPTY, Committed, Proposer, Sequence
+from specd.engine.draft import Committed, Proposer, Sequence
 from specd.engine.errors import ContextOverflow, EngineError, OutOfMemory
 from specd.engine.finish import FinishRules, Reason, cut
 from specd.engine.kv_cache import KVCache
@@ -188,9 +188,7 @@ class _Job:
         start = len(self.seq)
         begin = time.perf_counter()
         choice = self.policy.choose(self.seq, self._longest_draft())
-        draft = EMPTY
-        if choice.proposer is not None and choice.k > 0:
-            draft = choice.proposer.propose(self.seq, choice.k)
+        draft, name = choice.draft, choice.proposer
         drafted = time.perf_counter()
         step = verify(self.model, self.cache, self.seq.tokens[-1], draft, self.sampling, self.taps)
         emitted = step.accepted.tokens
@@ -200,7 +198,6 @@ class _Job:
         self._cut_by_string = ending.reason == "stop" and kept[-1] not in self.rules.stop_ids
         self.seq.tokens.extend(kept)
         self.cache.truncate(len(self.seq) - 1)
-        name = choice.proposer.name if choice.proposer is not None and draft.size else None
         accepted = min(len(step.accepted.path), len(kept))
         taps = None if step.taps is None else step.taps[: len(kept)]
         self._observe(Committed(kept, name, draft.size, accepted, taps, start - 1))

@@ -1,33 +1,46 @@
-"""Which proposer drafts the next step, and how long: the interface, and the choice that never changes."""
+"""Which proposer drafts the next step, and how much of its draft is verified. The output never depends on the choice.
 
+`Adaptive` takes what promises the most tokens per second: (1 + sum of survival) / (draft + verify cost). Survival is
+learnt (acceptance.py), costs are measured (costs.py). The objective is the one that vLLM's adaptive verification and
+the reference engine use. Given the same costs and the same steps, it decides the same.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Sequence as Tokens
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Protocol, runtime_checkable
 
-from specd.engine.draft import Proposer, Sequence
+from specd.engine.acceptance import Acceptance, expected_tokens
+from specd.engine.costs import CostTable
+from specd.engine.draft import EMPTY, Draft, Proposer, Sequence
 from specd.engine.stats import StepRecord
 
 
 @dataclass(frozen=True)
 class Choice:
-    """proposer None, or k 0: a plain decode step."""
+    """The draft to verify, and who made it; None with an empty draft is a plain decode step."""
 
-    proposer: Proposer | None
-    k: int
+    proposer: str | None
+    draft: Draft
+
+
+PLAIN = Choice(None, EMPTY)
 
 
 @runtime_checkable
 class StepPolicy(Protocol):
-    """Owns the proposers of a job and chooses among them, step by step. The output never depends on the choice."""
+    """Owns the proposers of a job and chooses among them, step by step."""
 
     @property
     def proposers(self) -> tuple[Proposer, ...]:
         """All of them; each observes every step."""
 
     def choose(self, seq: Sequence, limit: int) -> Choice:
-        """The next step's proposer and k <= limit."""
+        """The next step's draft, of at most `limit` tokens."""
 
     def record(self, record: StepRecord) -> None:
-        """What became of the step."""
+        """What became of the step that was chosen last."""
 
 
 class Fixed:
@@ -41,7 +54,155 @@ class Fixed:
         return () if self._proposer is None else (self._proposer,)
 
     def choose(self, seq: Sequence, limit: int) -> Choice:
-        return Choice(self._proposer, 0 if self._proposer is None else min(self._proposer.max_k, limit))
+        if self._proposer is None or limit < 1:
+            return PLAIN
+        draft = self._proposer.propose(seq, min(self._proposer.max_k, limit))
+        return Choice(self._proposer.name, draft) if draft.size else PLAIN
 
     def record(self, record: StepRecord) -> None:
         pass
+
+
+_CHEAP = 0.05  # a draft is made before it is weighed where it costs less than this share of a one-row step
+_FREE = 0.005  # ... and made at every step where it costs less than this
+_PATIENCE = 4  # useless drafts in a row before a proposer is asked less often
+_LONGEST_BREAK = 32  # steps
+_LONGEST_INTERVAL = 256  # steps
+
+
+@dataclass
+class _Asked:
+    """How often a proposer is asked. A cheap one: after a run of drafts that came to nothing, only every 2nd, 4th, ...
+    step. A dear one: when it promises most, or for a trial when it was idle for `interval` steps."""
+
+    useless: int = 0
+    rest: int = 0
+    idle: int = 0
+    interval: int = 8
+
+
+class Adaptive:
+    """Weighs every proposer's draft, and every length of it, against a plain step.
+
+    acceptance may be shared by the jobs of one model, so that a job begins with what the last ones taught.
+    """
+
+    def __init__(self, proposers: Iterable[Proposer], costs: CostTable, acceptance: Acceptance | None = None) -> None:
+        self._proposers = tuple(proposers)
+        self._costs = costs
+        self._acceptance = acceptance or Acceptance(PRIORS)
+        self._asked = {proposer.name: _Asked() for proposer in self._proposers}
+        self._made: list[Choice] = []  # all drafts of the last step, chosen or not
+        self._start = 0  # where the tokens of that step begin
+
+    @property
+    def proposers(self) -> tuple[Proposer, ...]:
+        return self._proposers
+
+    def choose(self, seq: Sequence, limit: int) -> Choice:
+        self._learn(seq)
+        plain = self._costs.verify(1)
+        best, best_rate = PLAIN, 1.0 / plain
+        spent = 0.0
+        dear: Proposer | None = None
+        trial: Proposer | None = None
+        for proposer in self._proposers:
+            cost, asked = self._costs.draft(proposer.name), self._asked[proposer.name]
+            if limit < 1 or self._is_resting(asked, cost, plain):
+                continue
+            if cost > _CHEAP * plain:  # weighed by what it did so far, and asked only if it wins
+                asked.idle += 1
+                longest = min(limit, proposer.max_k)
+                _, rate = self._best_cut(proposer.name, 0, longest, cost)
+                if rate > best_rate:
+                    best_rate, dear, asked.interval = rate, proposer, 8
+                elif asked.idle >= asked.interval:
+                    at_best = (longest + 1) / (cost + self._costs.verify(longest + 1))
+                    trial = proposer if at_best > 1.5 * best_rate else trial
+                continue
+            draft = self._propose(proposer, seq, min(limit, proposer.max_k))
+            spent += cost
+            self._made.append(Choice(proposer.name, draft))
+            if not draft.size:
+                continue
+            depth, rate = self._best_cut(proposer.name, draft.evidence, draft.depth, spent)
+            if depth and rate > best_rate:
+                size = depth if draft.parents is None else draft.size
+                best, best_rate, dear = Choice(proposer.name, draft.cut(size)), rate, None
+        if trial is not None:
+            dear = trial
+            self._asked[dear.name].interval = min(_LONGEST_INTERVAL, 2 * self._asked[dear.name].interval)
+        if dear is not None:
+            self._asked[dear.name].idle = 0
+            depth, _ = self._best_cut(dear.name, 0, min(limit, dear.max_k), self._costs.draft(dear.name))
+            draft = self._propose(dear, seq, max(1, depth))
+            self._made.append(Choice(dear.name, draft))
+            best = self._made[-1] if draft.size else best
+        return best
+
+    def record(self, record: StepRecord) -> None:
+        self._costs.saw_verify(record.drafted + 1, record.seconds_verify)
+
+    def _learn(self, seq: Sequence) -> None:
+        """Scores all drafts of the last step by what was committed since, those that were not verified too."""
+        tokens = seq.tokens[self._start :]
+        matches = {made.proposer: matched(made.draft, tokens) for made in self._made}
+        for made in self._made:
+            if made.proposer is not None and made.draft.size and tokens:
+                hit = matches[made.proposer]
+                known = made.draft.depth if hit < len(tokens) else hit  # what lies behind the last token is not known
+                self._acceptance.record(made.proposer, made.draft.evidence, min(known, made.draft.depth), hit)
+        for name, asked in self._asked.items():
+            if asked.rest > 0:
+                asked.rest -= 1
+            elif matches.get(name, 0):
+                asked.useless = 0
+            else:
+                asked.useless += 1
+                if asked.useless >= _PATIENCE:
+                    asked.rest = min(_LONGEST_BREAK, 2 ** (asked.useless - _PATIENCE))
+        self._made.clear()
+        self._start = len(seq.tokens)
+
+    def _is_resting(self, asked: _Asked, cost: float, plain: float) -> bool:
+        return asked.rest > 0 and cost > _FREE * plain
+
+    def _propose(self, proposer: Proposer, seq: Sequence, k: int) -> Draft:
+        began = perf_counter()
+        draft = proposer.propose(seq, k)
+        self._costs.saw_draft(proposer.name, perf_counter() - began)
+        return draft
+
+    def _best_cut(self, name: str, evidence: int, depth: int, cost: float) -> tuple[int, float]:
+        """The draft length with the most tokens per second, and that rate."""
+        survival = self._acceptance.survival(name, evidence, depth)
+        best, best_rate = 0, 0.0
+        for k in sorted({min(width - 1, depth) for width in self._costs.widths if width > 1}):
+            rate = expected_tokens(survival[:k]) / (cost + self._costs.verify(k + 1))
+            if rate > best_rate:
+                best, best_rate = k, rate
+        return best, best_rate
+
+
+def matched(draft: Draft, tokens: Tokens[int]) -> int:
+    """How many of `tokens` the draft foresaw, from the first on."""
+    drafted = draft.tokens.tolist()
+    if draft.parents is None:
+        pairs = zip(drafted, tokens, strict=False)
+        return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(drafted), len(tokens)))
+    node, count = -1, 0
+    for index, (token, parent) in enumerate(zip(drafted, draft.parents.tolist(), strict=True)):
+        if count < len(tokens) and parent == node and token == tokens[count]:
+            node, count = index, count + 1
+    return count
+
+
+# Chance that a drafted token is refused, by (proposer, evidence), before a job has taught better. For n-gram lookup the
+# evidence is the length of the match.
+PRIORS = {
+    ("ngram", 1): 0.6,
+    ("ngram", 2): 0.45,
+    ("ngram", 3): 0.25,
+    ("dflash", 0): 0.15,
+    ("draft_model", 0): 0.2,
+}

@@ -1,0 +1,69 @@
+"""How far drafts survive: learnt from what was accepted, per proposer and per kind of evidence that it names.
+
+A hazard model: in each band of positions, the share of tokens that were refused among those that were reached, with
+older counts fading and a prior where little was seen. Survival to a position is the product of what is left.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+_BANDS = (1, 2, 4, 8, 16, 32, 64)  # upper ends of the bands of positions 1, 2, 3-4, 5-8, ...; the last has no end
+_FADE = 0.96  # what is left of a count after one more step of the same kind
+_PRIOR_WEIGHT = 3.0  # tokens that the prior counts as
+
+
+@dataclass
+class _Counts:
+    reached: list[float] = field(default_factory=lambda: [0.0] * (len(_BANDS) + 1))
+    refused: list[float] = field(default_factory=lambda: [0.0] * (len(_BANDS) + 1))
+
+
+class Acceptance:
+    """priors: chance that a token is refused before anything was seen, by (proposer, evidence); `default` elsewhere."""
+
+    def __init__(self, priors: dict[tuple[str, int], float] | None = None, default: float = 0.3) -> None:
+        self._priors = dict(priors or {})
+        self._default = default
+        self._counts: dict[tuple[str, int], _Counts] = {}
+
+    def hazards(self, proposer: str, evidence: int) -> list[float]:
+        """Chance that the next token is refused, for each band."""
+        prior = self._priors.get((proposer, evidence), self._default)
+        counts = self._counts.get((proposer, evidence), _Counts())
+        out = []
+        for reached, refused in zip(counts.reached, counts.refused, strict=True):
+            hazard = (refused + prior * _PRIOR_WEIGHT) / (reached + _PRIOR_WEIGHT)
+            out.append(hazard)
+            prior = min(prior, hazard)  # a draft that holds so far is, if anything, more likely to hold on
+        return out
+
+    def survival(self, proposer: str, evidence: int, depth: int) -> list[float]:
+        """[depth] chance that at least 1, 2, ... tokens are accepted."""
+        hazards = self.hazards(proposer, evidence)
+        out, alive, band = [], 1.0, 0
+        for position in range(1, depth + 1):
+            while band < len(_BANDS) and position > _BANDS[band]:
+                band += 1
+            alive *= 1.0 - hazards[band]
+            out.append(alive)
+        return out
+
+    def record(self, proposer: str, evidence: int, depth: int, accepted: int) -> None:
+        """`accepted` tokens of a draft `depth` deep held; the next one, if there was one, was refused."""
+        counts = self._counts.setdefault((proposer, evidence), _Counts())
+        counts.reached = [_FADE * value for value in counts.reached]
+        counts.refused = [_FADE * value for value in counts.refused]
+        low = 0
+        for band, high in enumerate((*_BANDS, max(depth, _BANDS[-1] + 1))):
+            reached = min(depth, accepted + 1, high) - low
+            if reached <= 0:
+                break
+            counts.reached[band] += reached
+            if accepted < depth and low <= accepted < high:
+                counts.refused[band] += 1
+            low = high
+
+
+def expected_tokens(survival: Sequence[float]) -> float:
+    """Tokens that a step emits on average: the bonus token and each drafted one with its chance."""
+    return 1.0 + sum(survival)
