@@ -59,3 +59,13 @@ def warm(edit_model: Path) -> Iterator[Home]:
     assert done.returncode == 0, done.stderr
     yield home
     home.close()
+
+
+@pytest.fixture(scope="session")
+def noise(slow_model: Path) -> Iterator[Home]:
+    """One home for many tests, its daemon running with the random model."""
+    home = Home(Path(tempfile.mkdtemp(prefix="sd-", dir="/tmp")), f'model = "{slow_model}"\n')
+    home.edit(home.write("warm_up.py", GRID), "--max-tokens", 5)
+    assert home.client.is_reachable(), home.log.read_text()
+    yield home
+    home.close()
