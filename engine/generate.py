@@ -17,7 +17,7 @@ from specd.engine.finish import FinishRules, Reason, cut
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
 from specd.engine.policy import Fixed, StepPolicy
-from specd.engine.sampling import SamplingParams
+from specd.engine.sampling import AcceptRule, SamplingParams
 from specd.engine.stats import StepRecord, Summary
 from specd.engine.tokenizer import TextStream, Tokenizer
 from specd.engine.verify import verify
@@ -94,6 +94,7 @@ def generate(
     stop_strings: Tokens[str] = (),
     max_tokens: int | None = None,
     speculative: Proposer | StepPolicy | None = None,
+    accept: AcceptRule = "exact",
     cache: KVCache | None = None,
     logprobs: bool = False,
 ) -> Generator[Event, None, None]:
@@ -101,6 +102,7 @@ def generate(
 
     tokenizer: needed for text and for stop strings. stop_ids: None takes the model's. max_tokens: None runs to the
     context's end. speculative: a proposer, or a policy that chooses among several; the output does not depend on it.
+    accept: `rejection` judges sampled drafts by the rule of rejection.py, which keeps the output's law, not its tokens.
     cache: holds some first tokens of ids already, and afterwards all committed tokens but the newest; without one, a
     fresh cache is used and given back. Raises EngineError (ContextOverflow, OutOfMemory, NonFiniteLogits).
     """
@@ -115,6 +117,8 @@ def generate(
         )
     if stop_strings and tokenizer is None:
         raise ValueError("stop strings need a tokenizer")
+    if accept not in ("exact", "rejection"):
+        raise ValueError(f"accept must be exact or rejection, not {accept!r}")
     budget = room if max_tokens is None else min(max_tokens, room)
     rules = FinishRules(
         model.config.stop_ids if stop_ids is None else stop_ids,
@@ -126,7 +130,8 @@ def generate(
     own = cache is None
     held = model.new_cache() if cache is None else cache
     try:
-        yield from _Job(model, list(ids), tokenizer, sampling or SamplingParams(), rules, policy, held, logprobs).run()
+        params = sampling or SamplingParams()
+        yield from _Job(model, list(ids), tokenizer, params, rules, policy, held, logprobs, accept).run()
     except torch.OutOfMemoryError as error:
         raise OutOfMemory(
             "the device is out of memory; nothing was changed, try again or use a smaller model"
@@ -151,9 +156,10 @@ class _Job:
         policy: StepPolicy,
         cache: KVCache,
         logprobs: bool,
+        accept: AcceptRule,
     ) -> None:
         self.model, self.sampling, self.rules, self.policy, self.cache = model, sampling, rules, policy, cache
-        self.logprobs = logprobs
+        self.logprobs, self.accept = logprobs, accept
         self.seq = Sequence(ids, len(ids))
         self.stats = Summary(prompt_tokens=len(ids))
         self.text = TextStream(tokenizer) if tokenizer is not None else None
@@ -165,11 +171,15 @@ class _Job:
         self.taps = taps.pop() if taps else ()
 
     def run(self) -> Generator[Event, None, None]:
-        yield from self._prefill()
-        reason: Reason | None = None
-        while reason is None:
-            done, reason = self._step()
-            yield done
+        try:
+            yield from self._prefill()
+            reason: Reason | None = None
+            while reason is None:
+                done, reason = self._step()
+                yield done
+        except BaseException:  # a cancel too
+            self._rewind()
+            raise
         tail = self.held + (self.text.finish() if self.text is not None and not self._cut_by_string else "")
         yield Finished(reason, tail, self.stats)
 
@@ -190,7 +200,7 @@ class _Job:
         choice = self.policy.choose(self.seq, self._longest_draft())
         draft, name = choice.draft, choice.proposer
         drafted = time.perf_counter()
-        step = verify(self.model, self.cache, self.seq.tokens[-1], draft, self.sampling, self.taps)
+        step = verify(self.model, self.cache, self.seq.tokens[-1], draft, self.sampling, self.taps, self.accept)
         emitted = step.accepted.tokens
         ending = cut(self.rules, start - self.seq.prompt_length, self.held, emitted, self._decode)
         kept = emitted[: ending.kept]
@@ -205,7 +215,8 @@ class _Job:
         if self.logprobs:
             rows = step.logits[: len(kept)].log_softmax(dim=-1)
             scores = rows.gather(-1, torch.tensor(kept, device=rows.device)[:, None])[:, 0].tolist()
-        record = StepRecord(name, draft.size, accepted, len(kept), drafted - begin, time.perf_counter() - drafted)
+        ended = time.perf_counter()
+        record = StepRecord(name, draft.size, accepted, len(kept), drafted - begin, ended - drafted, step.rule)
         self.policy.record(record)
         self.stats.add(record)
         return StepDone(kept, ending.text, record, scores), ending.reason
@@ -214,6 +225,12 @@ class _Job:
         """k drafts emit up to k + 1 tokens and take k + 1 positions."""
         budget = self.rules.max_tokens - (len(self.seq) - self.seq.prompt_length)
         return max(0, min(budget - 1, self.cache.max_positions - self.cache.length - 1))
+
+    def _rewind(self) -> None:
+        """Every cache back to the last committed length, wherever a step was left."""
+        self.cache.truncate(len(self.seq) - 1)
+        for proposer in self.policy.proposers:
+            proposer.truncate(len(self.seq))
 
     def _decode(self, token: int) -> str:
         return "" if self.text is None else self.text.push([token])

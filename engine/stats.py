@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass, field
 
+from specd.engine.sampling import AcceptRule
+
 
 @dataclass(frozen=True)
 class StepRecord:
-    """One verify step. emitted: tokens committed after the finish rules, accepted drafts and the bonus token."""
+    """One verify step. emitted: tokens committed after the finish rules, accepted drafts and the bonus token.
+    rule: how the draft was judged, `exact` also where `rejection` was asked for and does not apply."""
 
     proposer: str | None
     drafted: int
@@ -13,6 +16,7 @@ class StepRecord:
     emitted: int
     seconds_draft: float
     seconds_verify: float
+    rule: AcceptRule = "exact"
 
 
 @dataclass
