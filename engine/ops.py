@@ -54,6 +54,21 @@ class Ops(Protocol):
         that mask [M, M] bool names. Position p lies in cache row table[p // page] * page + p % page.
         """
 
+    def span_attention(
+        self,
+        q: Tensor,
+        k_cache: Tensor,
+        v_cache: Tensor,
+        table: Tensor,
+        page: int,
+        start: int,
+        stop: int,
+        spans: Tensor | None,
+    ) -> Tensor:
+        """Two-way attention, for drafts: row m of q [M, Hq, D] sees all cache places start..stop-1 (spans None) or, of
+        those, spans[m, 0]..spans[m, 1]-1 ([M, 2] int64) -> [M, Hq, D]. Places as in `attention`. The promise on rows
+        does not cover it: a block of drafts always has the same rows, and no output depends on it."""
+
 
 def rope_tables(theta: float, size: int, positions: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """cos and sin [positions, size / 2] float32 of the half-split rotary embedding (RoFormer, as Llama arranges it)."""
@@ -143,6 +158,29 @@ class TorchOps:
             norm = parts.sum(-1).cumsum(-1)[..., -1:]
             out[row] = (partial.cumsum(0)[-1] / norm).reshape(heads, size).to(q.dtype)
         return out
+
+    def span_attention(
+        self,
+        q: Tensor,
+        k_cache: Tensor,
+        v_cache: Tensor,
+        table: Tensor,
+        page: int,
+        start: int,
+        stop: int,
+        spans: Tensor | None,
+    ) -> Tensor:
+        rows, heads, size = q.shape
+        groups = k_cache.shape[-2]
+        place = torch.arange(start, stop, device=q.device)
+        slots = table.long()[place // page] * page + place % page
+        keys, values = k_cache[slots].float(), v_cache[slots].float()  # [n, G, D]
+        query = q.float().view(rows, groups, heads // groups, size) * size**-0.5
+        scores = torch.einsum("mgrd,ngd->grmn", query, keys)
+        if spans is not None:
+            scores = scores.masked_fill((place < spans[:, :1]) | (place >= spans[:, 1:]), -torch.inf)
+        mixed = torch.einsum("grmn,ngd->mgrd", scores.softmax(dim=-1), values)
+        return mixed.reshape(rows, heads, size).to(q.dtype)
 
 
 class NativeOps(TorchOps):
