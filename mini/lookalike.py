@@ -5,7 +5,17 @@ A model that copies by "what came after the last few tokens" goes wrong exactly 
 
 from random import Random
 
-from specd.mini.names import COMMON_WORDS, IDENTIFIER, KEYWORDS, is_identifier, join_like, look_alike, new_name, random_word, rename_in
+from specd.mini.names import (
+    COMMON_WORDS,
+    IDENTIFIER,
+    KEYWORDS,
+    is_identifier,
+    join_like,
+    look_alike,
+    new_name,
+    random_word,
+    rename_in,
+)
 from specd.mini.region import Region, indent_of
 
 

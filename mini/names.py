@@ -129,10 +129,16 @@ def new_name(rng: Random, old: str, pool: Sequence[str]) -> str:
     elif r < 0.86:
         name = rng.choice(["_", "m_", "new", "my_", "base_", "raw_", "the", "old_", "is_", "get_", "k"]) + old
     elif r < 0.90:
-        name = rng.choice([old.upper(), old.lower(), old[:1].swapcase() + old[1:], snake(parts), old.lstrip("_"), "_" + old])
+        name = rng.choice(
+            [old.upper(), old.lower(), old[:1].swapcase() + old[1:], snake(parts), old.lstrip("_"), "_" + old]
+        )
     elif r < 0.94:
         short = "".join(p[0] for p in parts).lower()
-        name = short if rng.random() < 0.5 else rng.choice("abcdefghijklmnopqrstuvwxyz") + rng.choice(["", "", "1", "2", "s"])
+        name = (
+            short
+            if rng.random() < 0.5
+            else rng.choice("abcdefghijklmnopqrstuvwxyz") + rng.choice(["", "", "1", "2", "s"])
+        )
     elif r < 0.97:
         name = join_like(rng, words, old)
     else:
@@ -147,11 +153,15 @@ def look_alike(rng: Random, name: str) -> str:
     r = rng.random()
     if r < 0.48:
         word = rng.choice(COMMON_WORDS)
-        return name + rng.choice(["_x", "2", "s", "_", "_id", "Id", "_list", "Impl", "1", "er", "_" + word, word.title(), "_" + word])
+        return name + rng.choice(
+            ["_x", "2", "s", "_", "_id", "Id", "_list", "Impl", "1", "er", "_" + word, word.title(), "_" + word]
+        )
     if r < 0.72:
         return rng.choice(["_", "my_", "get_", "x", "__", "base", "m_", "set_", rng.choice(COMMON_WORDS) + "_"]) + name
     if r < 0.84:
-        return rng.choice([name.upper(), name.lower(), name.capitalize(), name.swapcase(), name[:1].swapcase() + name[1:]])
+        return rng.choice(
+            [name.upper(), name.lower(), name.capitalize(), name.swapcase(), name[:1].swapcase() + name[1:]]
+        )
     words = split_words(name)
     if r < 0.93 and len(words) > 1:
         return "_".join(words[:-1]) if "_" in name else "".join(words[:-1])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
 
-from specd.mini.names import IDENTIFIER
+from specd.mini.names import IDENTIFIER, KEYWORDS
 
 COMMENT_SIGN = {"python": "#", "julia": "#", "lua": "--"}  # the rest: //
 SEMICOLON_LANGUAGES = frozenset({"c", "cpp", "java", "typescript", "javascript", "rust"})
@@ -62,8 +62,6 @@ class Region:
     @cached_property
     def functions(self) -> list[Function]:
         """Definitions whose parameter list is on one line, in order."""
-        from specd.mini.names import KEYWORDS
-
         starts = [0]
         for line in self.lines:
             starts.append(starts[-1] + len(line) + 1)
@@ -74,7 +72,8 @@ class Region:
             if name in KEYWORDS or (group == 5 and m.group(4).split()[0] in _NOT_A_TYPE):
                 continue
             line = bisect.bisect_right(starts, m.start(group)) - 1
-            found.append(Function(name, m.group(group + 1), *m.span(group + 1), line, m.group(1)))
+            start, end = m.span(group + 1)
+            found.append(Function(name, m.group(group + 1), start, end, line, m.group(1)))
         return found
 
     def unique_functions(self) -> list[Function]:
@@ -136,7 +135,9 @@ class Region:
 
     def head(self, i: int) -> int:
         """First of the decorator, attribute and comment lines that stand right above line i at its indentation."""
-        mark = re.compile(re.escape(indent_of(self.lines[i])) + r"(@\w|#\[|//|/\*|\*| \*|--|#(?!include|define|if|endif|else|pragma))")
+        mark = re.compile(
+            re.escape(indent_of(self.lines[i])) + r"(@\w|#\[|//|/\*|\*| \*|--|#(?!include|define|if|endif|else|pragma))"
+        )
         while i and mark.match(self.lines[i - 1]):
             i -= 1
         return i
@@ -227,10 +228,14 @@ def cut_region(rng: Random, text: str, size: int) -> str:
     start = 0 if r < 0.08 else rng.randrange(max(1, len(text) - size // 2))
     end = -1
     if 0.08 <= r < 0.40:  # a line that something more indented follows, through the end of that
-        m = re.compile(r"\n([ \t]*)(?=[A-Za-z@#])[^\n]*[:{)(][^\n]*\n(?=\1[ \t])").search(text, start, min(len(text), start + 3000))
+        m = re.compile(r"\n([ \t]*)(?=[A-Za-z@#])[^\n]*[:{)(][^\n]*\n(?=\1[ \t])").search(
+            text, start, min(len(text), start + 3000)
+        )
         if m:
             start, depth = m.start() + 1, len(m.group(1))
-            shallow = re.compile(r"\n(?![ \t]{%d})(?=[^\s}\])])[^\n]*|\n[ \t]{0,%d}(?:\}|end\b|\])[^\n]*" % (depth + 1, depth))
+            shallow = re.compile(
+                r"\n(?![ \t]{%d})(?=[^\s}\])])[^\n]*|\n[ \t]{0,%d}(?:\}|end\b|\])[^\n]*" % (depth + 1, depth)
+            )
             m = shallow.search(text, text.find("\n", start))
             while m and m.start() - start < size * 0.6:
                 m = shallow.search(text, m.end())

@@ -34,14 +34,18 @@ change references to A so they use B|find A and replace it with B|find and repla
 do a rename of A to B|apply the rename A -> B|B is a better name than A|prefer B over A|switch from A to B
 migrate A to B|move from A to B|name it B, not A|make it B instead of A|rename variable A to B|rename class A to B
 rename function A to B|rename the type A to B|rename method A to B|rename A B|A should be named B; update every use
-rename the identifier A to B|rename A so that it is called B|A needs to become B|B instead of A""".replace("\n", "|").split("|")
+rename the identifier A to B|rename A so that it is called B|A needs to become B|B instead of A""".replace(
+        "\n", "|"
+    ).split("|")
 )
 
 # Never in training: evaluation asks with these to see whether the model reads a wording that it has not met.
 RENAME_UNSEEN = tuple(
     """the name of A ought to be B|please have every A spelled B from now on|A must be known as B|relabel A as B
 exchange the name A for B|update A so it reads B|we call A B these days, adjust the code|A becomes B
-swap out A, put B in its place|I prefer the name B for A|retitle A to B|any mention of A must now say B""".replace("\n", "|").split("|")
+swap out A, put B in its place|I prefer the name B for A|retitle A to B|any mention of A must now say B""".replace(
+        "\n", "|"
+    ).split("|")
 )
 
 _BEFORE = ("",) * 7 + ("please ", "please ", "can you ", "could you ", "pls ", "now ", "just ", "ok, ", "you should ")

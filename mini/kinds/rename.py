@@ -147,7 +147,9 @@ def rename_affix(rng: Random, region: Region) -> Made | None:
         )
         new = {n: x + n for n in names}
     else:
-        x = rng.choice(["_" + word, "_" + word, word.title(), "_", "_id", "_list", "Impl", "2", "_value", "s", "Info", "_new"])
+        x = rng.choice(
+            ["_" + word, "_" + word, word.title(), "_", "_id", "_list", "Impl", "2", "_value", "s", "Info", "_new"]
+        )
         words = choose(
             rng,
             "add the suffix {x} to {l}|suffix {l} with {x}|add a {x} suffix to {l}|append {x} to {l}|give {l} the suffix {x}"
@@ -165,12 +167,18 @@ def rename_style(rng: Random, region: Region) -> Made | None:
     style = rng.choice([*STYLES, *STYLES, "private", "public"])
     if style == "private":
         new = {n: "_" + n for n in names}
-        words = choose(rng, "make {l} private with a leading underscore|prefix {l} with an underscore|add a leading underscore to {l}")
+        words = choose(
+            rng,
+            "make {l} private with a leading underscore|prefix {l} with an underscore|add a leading underscore to {l}",
+        )
     elif style == "public":
         if not all(n.startswith("_") for n in names):
             return None
         new = {n: n.lstrip("_") for n in names}
-        words = choose(rng, "remove the leading underscore from {l}|drop the leading underscore of {l}|make {l} public, without the underscore")
+        words = choose(
+            rng,
+            "remove the leading underscore from {l}|drop the leading underscore of {l}|make {l} public, without the underscore",
+        )
     else:
         new = {n: STYLES[style](split_words(n)) for n in names if split_words(n)}
         title = {
@@ -189,7 +197,11 @@ def rename_style(rng: Random, region: Region) -> Made | None:
 
 def _all_renamed(rng: Random, region: Region, new: dict[str, str], words: str, x: str) -> Made | None:
     values = list(new.values())
-    if not new or len(set(values)) < len(values) or any(v in region.counts or not is_identifier(v) or v in KEYWORDS for v in values):
+    if (
+        not new
+        or len(set(values)) < len(values)
+        or any(v in region.counts or not is_identifier(v) or v in KEYWORDS for v in values)
+    ):
         return None
     quoting = rng.random()
     names = listed(rng, [quote(rng, n, quoting) for n in new])

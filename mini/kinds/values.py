@@ -6,13 +6,23 @@ from random import Random
 
 from specd.mini.kinds import Made
 from specd.mini.lookalike import plant_line
-from specd.mini.names import COMMON_WORDS, IDENTIFIER, KEYWORDS, is_identifier, new_name, pool_word, random_word, split_words, whole_word
+from specd.mini.names import (
+    COMMON_WORDS,
+    IDENTIFIER,
+    KEYWORDS,
+    is_identifier,
+    new_name,
+    pool_word,
+    random_word,
+    split_words,
+    whole_word,
+)
 from specd.mini.region import Region, is_balanced
 from specd.mini.wording import ask, choose, dress, quote, quote_line
 
 _LITERAL = re.compile(r"\"[^\"\n\\]{1,40}\"|'[^'\n\\]{1,40}'|(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
 _ASSIGNED = re.compile(
-    r"(?<![\w.])([A-Za-z_]\w{1,30})\s*(=|:|:=|\()\s*(\"[^\"\n\\]{0,30}\"|'[^'\n\\]{0,30}'|-?\d+(?:\.\d+)?|True|False|true|false)(?![\w.])"
+    r"(?<![\w.])([A-Za-z_]\w{1,30})[ \t]*(=|:|:=|\()[ \t]*(\"[^\"\n\\]{0,30}\"(?!\")|'[^'\n\\]{0,30}'(?!')|-?\d+(?:\.\d+)?|True|False|true|false)(?![\w.])"
 )
 _PIECE = re.compile(r"[A-Za-z_]\w*|\d+|[^\w\s]")
 _OPPOSITE = {"True": "False", "False": "True", "true": "false", "false": "true"}
@@ -21,7 +31,10 @@ _OPPOSITE = {"True": "False", "False": "True", "true": "false", "false": "true"}
 def new_literal(rng: Random, old: str, pool: Sequence[str]) -> str:
     """Another literal of the same kind: string in the same quotes, integer, or decimal number."""
     if old[0] in "\"'":
-        words = [rng.choice(COMMON_WORDS) if rng.random() < 0.3 else pool_word(rng, pool).lower() for _ in range(rng.randrange(1, 5))]
+        words = [
+            rng.choice(COMMON_WORDS) if rng.random() < 0.3 else pool_word(rng, pool).lower()
+            for _ in range(rng.randrange(1, 5))
+        ]
         if rng.random() < 0.3:
             words[rng.randrange(len(words))] = rng.choice(pool)
         if rng.random() < 0.15:
@@ -58,7 +71,9 @@ def literal(rng: Random, region: Region) -> Made | None:
     if is_string:
         templates += "|change the string {a} to {b}|change the text {a} to {b}|replace the string {a} with {b}|let the text {a} read {b}"
     else:
-        templates += "|change the number {a} to {b}|change the value {a} to {b}|change {a} to the number {b}|bump {a} to {b}"
+        templates += (
+            "|change the number {a} to {b}|change the value {a} to {b}|change {a} to the number {b}|bump {a} to {b}"
+        )
     template = choose(rng, templates)
     words = template.format(a=a, b=b)
     after = pattern.sub(lambda _: new, region.code)
@@ -133,7 +148,15 @@ def replace_fragment(rng: Random, region: Region) -> Made | None:
         new = at_edges(x).sub(lambda _: new_name(rng, x, region.pool), old, count=1)
     else:
         other = new_name(rng, name, region.pool)
-        wrapped = [f"{name}({old})", name, f"{old}.{name}", f"{name}.{old}", f"{name}()", f"{name}[{other}]", f"{old} + {name}"]
+        wrapped = [
+            f"{name}({old})",
+            name,
+            f"{old}.{name}",
+            f"{name}.{old}",
+            f"{name}()",
+            f"{name}[{other}]",
+            f"{old} + {name}",
+        ]
         new = rng.choice([*wrapped, f"not {old}", old + rng.choice([" + 1", " - 1", "[0]", " or None", "()"])])
     count = region.code.count(old)
     if not new or new == old or count != len(at_edges(old).findall(region.code)):
@@ -167,7 +190,13 @@ def inline(rng: Random, region: Region) -> Made | None:
     old = rng.choice(pieces)
     if len(at_edges(old).findall(line)) != 1 or line.count(old) != 1:
         return None
-    new = new_literal(rng, old, region.pool) if old.isdigit() else new_name(rng, old, region.pool) if IDENTIFIER.fullmatch(old) else rng.choice("+-*/<>")
+    new = (
+        new_literal(rng, old, region.pool)
+        if old.isdigit()
+        else new_name(rng, old, region.pool)
+        if IDENTIFIER.fullmatch(old)
+        else rng.choice("+-*/<>")
+    )
     if new == old:
         return None
     words = choose(
@@ -181,10 +210,10 @@ def inline(rng: Random, region: Region) -> Made | None:
 
 def word(rng: Random, region: Region) -> Made | None:
     """Replace any word of the text, keywords and words of comments included."""
-    found = [w for w in re.findall(r"[A-Za-z]{2,}", region.code) if len(whole_word(w).findall(region.code)) == region.code.count(w)]
-    if not found:
+    found = re.findall(r"[A-Za-z]{2,}", region.code)
+    old = rng.choice(found) if found else ""
+    if not found or len(whole_word(old).findall(region.code)) != region.code.count(old):
         return None
-    old = rng.choice(found)
     new = random_word(rng) if rng.random() < 0.5 else (split_words(rng.choice(region.pool)) or ["x"])[0]
     if new == old or not new.isidentifier():
         return None

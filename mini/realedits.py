@@ -1,0 +1,44 @@
+"""Regions of the shared edit corpus, for evaluation only: the changed lines widened to whole top-level definitions.
+
+The corpus' sources are held out of training (`corpus.HELD_OUT`).
+"""
+
+import difflib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from specd.mini.edits import Edit
+from specd.mini.region import dedent
+
+
+def real_items(path: Path) -> Iterator[tuple[Edit, str]]:
+    """(edit, group): synthetic renames that name the new name, those that do not (no change is right then), and new first parameters."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if not row["synthetic"] or row["kind"] not in ("rename", "signature"):
+            continue
+        span = changed_definitions(row["before"], row["after"])
+        if span is None:
+            continue
+        before, after = span
+        kind = row["kind"]
+        if kind == "rename" and "clashes" in row["instruction"] or "something clearer" in row["instruction"] or "a better name" in row["instruction"]:
+            kind, after = "rename that leaves the new name open (right: no change)", before
+        yield Edit(kind, row["language"], before, row["instruction"], after, row["source"]), "real definitions"
+
+
+def changed_definitions(before: str, after: str) -> tuple[str, str] | None:
+    """(region, edited region): all changed lines, out to the lines at no indentation that a blank line precedes or follows."""
+    a, b = before.rstrip("\n").split("\n"), after.rstrip("\n").split("\n")
+    changed = [op for op in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes() if op[0] != "equal"]
+    if not changed:
+        return None
+    start, end = changed[0][1], changed[-1][2]
+    tail = len(a) - end
+    while start > 0 and not (a[start][:1].strip() and not a[start - 1].strip()):
+        start -= 1
+    while tail > 0 and not (a[len(a) - tail - 1][:1].strip() and not a[len(a) - tail].strip()):
+        tail -= 1
+    region, edited = "\n".join(a[start : len(a) - tail]), "\n".join(b[start : len(b) - tail])
+    return dedent(region), dedent(edited)
