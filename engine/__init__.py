@@ -14,6 +14,7 @@ from specd.engine.errors import ContextOverflow, EngineError, ModelError, NonFin
 from specd.engine.generate import Event, Finished, PrefillDone, PrefillProgress, StepDone, generate, prefill
 from specd.engine.load import Loaded, load
 from specd.engine.policy import Adaptive, Choice, Fixed, StepPolicy
+from specd.engine.prefix import Kept, PrefixCache, prepare
 from specd.engine.propose.ngram import NgramProposer
 from specd.engine.sampling import SamplingParams
 from specd.engine.stats import StepRecord, Summary
@@ -32,6 +33,7 @@ __all__ = [
     "Event",
     "Finished",
     "Fixed",
+    "Kept",
     "Loaded",
     "ModelConfig",
     "ModelError",
@@ -40,6 +42,7 @@ __all__ = [
     "OutOfMemory",
     "PrefillDone",
     "PrefillProgress",
+    "PrefixCache",
     "Proposer",
     "SamplingParams",
     "Sequence",
@@ -52,4 +55,5 @@ __all__ = [
     "generate",
     "load",
     "prefill",
+    "prepare",
 ]
