@@ -193,6 +193,9 @@ class Broken(Wrong):
             raise RuntimeError("a proposer broke")
         return super().propose(seq, k)
 
+    def truncate(self, length: int) -> None:
+        assert length == len(PROMPT) + len(self.seen)
+
 
 def test_a_failure_in_a_step_is_an_engine_error_and_leaves_the_engine_usable(loaded: Loaded) -> None:
     cache, out = loaded.model.new_cache(), list[int]()
