@@ -19,6 +19,8 @@ RUNS = 48
 """How many such places are followed at once."""
 PLACES = 64
 """Beyond so many places, the line after an omission tells nothing."""
+IN_PLACE = 6
+"""So many changed lines in a row are compared with the original ones they take the place of."""
 SURE = 3
 """The weight of the lines after an omission that tells their place: one that the original has once, or several."""
 
@@ -135,10 +137,26 @@ class Aligner:
     def _needed(self, run: _Run) -> float:
         """The weight to ask for: `bench/rewrite.py` tells what it costs in extra lines and in lines waited."""
         dropped = self._dropped(run)
-        return 5 if not dropped else 9 if dropped <= 8 else 12
+        if dropped:
+            return 9 if dropped <= 8 else 12
+        return 1 if self._is_in_place(run) else 5
+
+    def _is_in_place(self, run: _Run) -> bool:
+        """Whether each pending line before the run looks like the original line that it takes the place of."""
+        old = self._keys[self.position : run.resumed]
+        return len(old) == run.pending_before <= IN_PLACE and all(map(_alike, old, self.pending))
 
     def _resume(self, at: int, run: _Run) -> Sync:
         sync = Sync(self.position, run.resumed, self.pending[: run.pending_before])
         self.position = at
         self.pending, self._runs = [], {}
         return sync
+
+
+def _alike(old: str, new: str) -> bool:
+    """Whether half of the longer line is a common beginning or end: a renamed name, a changed argument."""
+    old, new = old.strip()[:160], new.strip()[:160]
+    longest, shortest = max(len(old), len(new)), min(len(old), len(new))
+    start = next((at for at in range(shortest) if old[at] != new[at]), shortest)
+    end = next((at for at in range(shortest - start) if old[-1 - at] != new[-1 - at]), shortest - start)
+    return 2 * (start + end) >= longest > 0

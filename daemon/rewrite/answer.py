@@ -69,7 +69,7 @@ class AnswerFilter:
         self._depth = 0  # fences open inside the code
         self._after: list[str] | None = None  # None: the code has not ended
         self._blocks_after = 0
-        self._has_known = False  # a line of the code is the original's
+        self._has_code = self._has_known = False  # a line that is not blank; one that the original has
 
     def push(self, text: str) -> str:
         """The next piece of the answer; returns the lines of code that it completes."""
@@ -84,8 +84,9 @@ class AnswerFilter:
         elif self._after is None:
             last = [code.removesuffix("\n") for code in last]  # broken off: no more than was said
         report.prose = "\n".join([*self._before, *(self._after or [])]).strip()
-        if report.fence and not self._has_known and self._known and _REFUSES.search(report.prose):
-            report.declined = report.prose  # the code is an example, not the region
+        is_other = self._known and not self._has_known and (not self._has_code or _REFUSES.search(report.prose))
+        if report.fence and report.prose and is_other:  # no code, or an example of something else
+            report.declined = report.prose
         return "".join(last)
 
     def _read(self, line: str) -> str | None:
@@ -102,6 +103,7 @@ class AnswerFilter:
                 self.report.closed = True
                 return None
             self._depth += 1 if fence.info else -1
+        self._has_code = self._has_code or not is_blank(line)
         if line.strip() in self._known:
             self._has_known = True
         elif is_omission(line, language=self._language):

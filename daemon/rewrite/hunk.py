@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from specd.daemon.rewrite.lines import BOM, line_end, split_lines
 
+_CRLF = "\r\n"
+
 
 @dataclass(frozen=True)
 class Hunk:
@@ -62,7 +64,24 @@ class HunkMaker:
                 new.append(self._lines[end].removeprefix(self._marks if end == 0 else ""))
                 end += 1
             new = [self._marks + "".join(new[:1]), *new[1:]]
+        if not new and self._joins(start, end):  # deleting [start, end) would make one line of the two around it
+            new = [_CRLF]
+            end += 1
+        self._part(new, start, end)
         return Hunk(start, end, tuple(new), tuple(self._lines[start:end]))
+
+    def _joins(self, start: int, end: int) -> bool:
+        return start > 0 and end < len(self._lines) and _is_one_end(self._lines[start - 1], self._lines[end])
+
+    def _part(self, new: list[str], start: int, end: int) -> None:
+        """Where a line ends in CR and the next one is an LF alone, both would be one line: one of them gets CRLF."""
+        above = self._lines[start - 1] if start > 0 else ""
+        for at, line in enumerate(new):
+            if _is_one_end(above, line):
+                new[at] = _CRLF
+            above = new[at]
+        if new and end < len(self._lines) and _is_one_end(new[-1], self._lines[end]):
+            new[-1] = new[-1][:-1] + _CRLF
 
     def _end_for(self, line: int, start: int, end: int) -> str:
         """The end of the line it stands for; else of the nearest line above it, else of the one below."""
@@ -70,3 +89,7 @@ class HunkMaker:
             if 0 <= near < len(self._lines) and (found := line_end(self._lines[near])):
                 return found
         return self._eol
+
+
+def _is_one_end(above: str, below: str) -> bool:
+    return above.endswith("\r") and below.startswith("\n")
