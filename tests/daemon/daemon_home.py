@@ -4,6 +4,8 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +88,10 @@ class Home:
     def close(self) -> None:
         self.run("stop", "--now")
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def wait_for(holds: Callable[[], bool], seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come true in time"
+        time.sleep(0.02)

@@ -6,12 +6,11 @@ import resource
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from daemon_home import GRID, MESH, RENAME, Home
+from daemon_home import GRID, MESH, RENAME, Home, wait_for
 
 
 def refused(done: "subprocess.CompletedProcess[str]", status: int, *words: str) -> None:
@@ -229,10 +228,3 @@ def test_settings_with_an_error_are_told_with_key_and_line(new_home: Callable[..
     refused(home.edit(path), 2, "line 2", "modle", "'model'")
     refused(home.edit(path, "--no-daemon"), 2, "line 2", "modle")
     assert path.read_text() == GRID
-
-
-def wait_for(holds: Callable[[], bool], seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it did not come true in time"
-        time.sleep(0.02)
