@@ -30,8 +30,8 @@ Ids = npt.NDArray[np.int32]
 # (from this part of training on, ((share of the regions, longest region in characters), ...))
 SIZES: tuple[tuple[float, tuple[tuple[float, int], ...]], ...] = (
     (0.0, ((1.0, 2500),)),
-    (0.05, ((0.62, 2500), (0.25, 4500), (0.13, 8600))),
-    (0.70, ((0.46, 2500), (0.28, 4500), (0.26, 8600))),
+    (0.05, ((0.55, 2500), (0.25, 4500), (0.20, 8600))),
+    (0.65, ((0.38, 2500), (0.27, 4500), (0.35, 8600))),
 )
 
 
@@ -137,7 +137,7 @@ def packs(
             if waiting and not missed:
                 document = waiting.pop(0)
             else:
-                edit = maker.make(sizes=sizes())
+                edit = maker.make(sizes=sizes(), shortest=80)
                 tag = edit.language if maker.rng.random() < 0.6 else ""
                 prompt, answer = encode_edit(edit, encode, tag)
                 if len(prompt) + len(answer) > min(longest, size):
