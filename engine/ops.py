@@ -22,6 +22,7 @@ class Ops(Protocol):
     """M rows, H hidden, I intermediate, Hq query heads, G key/value heads, D head size; caches are [slots, G, D]."""
 
     name: str
+    row_invariant: bool  # whether the promise holds on the device in hand
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x [M, K], weight [N, K], bias [N] -> [M, N]."""
@@ -94,6 +95,9 @@ class TorchOps:
     """The definitions, in torch, on any device and in any float type."""
 
     name = "torch"
+
+    def __init__(self, row_invariant: bool = True) -> None:
+        self.row_invariant = row_invariant
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         if x.device.type != "cpu":
@@ -189,6 +193,7 @@ class NativeOps(TorchOps):
     name = "native"
 
     def __init__(self, kernels: cpu.CpuKernels) -> None:
+        super().__init__()
         self._kernels = kernels
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -218,6 +223,19 @@ class NativeOps(TorchOps):
         tree = None if mask is None else mask.to(torch.uint8).contiguous()
         return self._kernels.attention(q, k_cache, v_cache, table, page, base, tree)
 
+    def span_attention(
+        self,
+        q: Tensor,
+        k_cache: Tensor,
+        v_cache: Tensor,
+        table: Tensor,
+        page: int,
+        start: int,
+        stop: int,
+        spans: Tensor | None,
+    ) -> Tensor:
+        return self._kernels.span_attention(q, k_cache, v_cache, table, page, start, stop, spans)
+
 
 def for_device(device: torch.device, dtype: torch.dtype) -> Ops:
     """The fastest operations for the device and the activations' type."""
@@ -225,4 +243,4 @@ def for_device(device: torch.device, dtype: torch.dtype) -> Ops:
         kernels = cpu.load()
         if kernels is not None:
             return NativeOps(kernels)
-    return TorchOps()
+    return TorchOps(row_invariant=device.type == "cpu")

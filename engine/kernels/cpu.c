@@ -12,16 +12,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef _OPENMP
-extern int omp_get_thread_num(void);
-extern int omp_get_num_threads(void);
-#else
-static int omp_get_thread_num(void) { return 0; }
-static int omp_get_num_threads(void) { return 1; }
-#endif
+#include "pool.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
+
+/* A thread's own scratch memory: n floats, valid until its next call. */
+static float *scratch_floats(int64_t n) {
+    static _Thread_local float *memory;
+    static _Thread_local int64_t size;
+    if (n > size) {
+        free(memory);
+        size = n + n / 2;
+        memory = malloc(sizeof(float) * size);
+        if (!memory) abort();
+    }
+    return memory;
+}
 
 typedef float f8 __attribute__((vector_size(32), aligned(4)));
 typedef float f4 __attribute__((vector_size(16), aligned(4)));
@@ -31,13 +38,15 @@ typedef uint32_t u8 __attribute__((vector_size(32)));
 typedef uint16_t h8 __attribute__((vector_size(16), aligned(2)));
 
 /* Without it gcc reads x from memory once for every product. */
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(__AVX__)
 #define IN_REGISTER(v) __asm__("" : "+x"(v))
 #else
 #define IN_REGISTER(v) (void)(v)
 #endif
 
 enum { LANES = 8, N_BLOCK = 4, M_BLOCK = 3, M_TILE = 96, ROWS = 4 };
+/* Keys, and 8-lane chunks of a value, in hand at once: for a row alone, and for a tile of ROWS rows. */
+enum { KEYS = 8, KEYS_OF_TILE = 3, CHUNKS = 8, CHUNKS_OF_TILE = 2 };
 
 INLINE float lane_sum(f8 a) { return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7])); }
 /* lane_sum of four accumulators at once, in the same order of additions. */
@@ -141,47 +150,57 @@ INLINE void dot_row_bf16(const float *x, const uint16_t *w, int64_t K, const flo
         else DOT(mb, 1);                                                                                               \
     } while (0)
 
-/* y[M, N] = x[M, K] W[N, K]^T + bias[N]; W is bfloat16 where is_bf16, else float32. Threads share out the rows of W. */
-void specd_linear(const float *x, const void *W, int is_bf16, const float *bias, float *y, int64_t M, int64_t N, int64_t K) {
-#pragma omp parallel
-    {
-        int64_t blocks = (N + N_BLOCK - 1) / N_BLOCK, t = omp_get_thread_num(), T = omp_get_num_threads();
-        int64_t first = blocks * t / T, last = blocks * (t + 1) / T;
-        float *scratch = is_bf16 ? malloc(sizeof(float) * N_BLOCK * K) : NULL;
-        for (int64_t m0 = 0; m0 < M; m0 += M_TILE) {
-            int64_t m1 = MIN(m0 + M_TILE, M);
-            for (int64_t j = first; j < last; j++) {
-                int64_t n0 = j * N_BLOCK;
-                int nb = (int)MIN(N_BLOCK, N - n0);
-                const float *b = bias ? bias + n0 : NULL, *rows;
-                if (is_bf16) {
-                    const uint16_t *w = (const uint16_t *)W + n0 * K;
-                    if (M == 1 && nb == N_BLOCK && K % LANES == 0) {
-                        dot_row_bf16(x, w, K, b, y + n0);
-                        continue;
-                    }
-                    int64_t i = 0, count = nb * K;
-                    for (; i + LANES <= count; i += LANES) *(f8 *)(scratch + i) = load_bf16(w, i);
-                    for (; i < count; i++) {
-                        uint32_t bits = (uint32_t)w[i] << 16;
-                        memcpy(scratch + i, &bits, 4);
-                    }
-                    rows = scratch;
-                } else {
-                    rows = (const float *)W + n0 * K;
+typedef struct {
+    const float *x, *bias;
+    const void *W;
+    float *y;
+    int64_t M, N, K;
+    int is_bf16;
+} Product;
+
+enum { CHUNK = 16 }; /* blocks of N_BLOCK rows of W that a thread takes at once */
+
+/* The columns of y that belong to the index-th chunk of W's rows. */
+static void linear_chunk(void *argument, int64_t index) {
+    const Product *p = argument;
+    int64_t M = p->M, N = p->N, K = p->K, last = MIN((index + 1) * CHUNK * N_BLOCK, N);
+    float *scratch = p->is_bf16 ? scratch_floats(N_BLOCK * K) : NULL;
+    for (int64_t m0 = 0; m0 < M; m0 += M_TILE) {
+        int64_t m1 = MIN(m0 + M_TILE, M);
+        for (int64_t n0 = index * CHUNK * N_BLOCK; n0 < last; n0 += N_BLOCK) {
+            int nb = (int)MIN(N_BLOCK, N - n0);
+            const float *b = p->bias ? p->bias + n0 : NULL, *rows = (const float *)p->W + n0 * K;
+            if (p->is_bf16) {
+                const uint16_t *w = (const uint16_t *)p->W + n0 * K;
+                if (M == 1 && nb == N_BLOCK && K % LANES == 0) {
+                    dot_row_bf16(p->x, w, K, b, p->y + n0);
+                    continue;
                 }
-                for (int64_t m = m0; m < m1; m += M_BLOCK) {
-                    const float *xr = x + m * K;
-                    float *yr = y + m * N + n0;
-                    int64_t mb = MIN(M_BLOCK, m1 - m);
-                    if (mb == 3) DOT_N(3);
-                    else if (mb == 2) DOT_N(2);
-                    else DOT_N(1);
+                int64_t i = 0, count = nb * K;
+                for (; i + LANES <= count; i += LANES) *(f8 *)(scratch + i) = load_bf16(w, i);
+                for (; i < count; i++) {
+                    uint32_t bits = (uint32_t)w[i] << 16;
+                    memcpy(scratch + i, &bits, 4);
                 }
+                rows = scratch;
+            }
+            for (int64_t m = m0; m < m1; m += M_BLOCK) {
+                const float *xr = p->x + m * K;
+                float *yr = p->y + m * N + n0;
+                int64_t mb = MIN(M_BLOCK, m1 - m);
+                if (mb == 3) DOT_N(3);
+                else if (mb == 2) DOT_N(2);
+                else DOT_N(1);
             }
         }
-        free(scratch);
     }
+}
+
+/* y[M, N] = x[M, K] W[N, K]^T + bias[N]; W is bfloat16 where is_bf16, else float32. */
+void specd_linear(int threads, const float *x, const void *W, int is_bf16, const float *bias, float *y, int64_t M, int64_t N,
+                  int64_t K) {
+    Product product = {x, bias, W, y, M, N, K, is_bf16};
+    parallel_for(threads, linear_chunk, &product, (N + CHUNK * N_BLOCK - 1) / (CHUNK * N_BLOCK));
 }
 
 INLINE float rms_scale(const float *x, int64_t n, float eps) {
@@ -269,95 +288,193 @@ INLINE f8 exp8(f8 x) {
     return p * scale;
 }
 
-/* Attention of `rows` <= ROWS query rows of one head over the keys named by slots[]; row r sees the first count[r]
- * of them. scores: scratch [ROWS, stride], stride a multiple of 8. */
-INLINE void attend(const float *q, int64_t q_stride, int rows, const float *K, const float *V, int64_t kv_stride,
-                   const int64_t *slots, const int64_t *count, int64_t D, float scale, float *scores, int64_t stride,
-                   float *out) {
-    int64_t most = 0;
-    for (int r = 0; r < rows; r++) most = count[r] > most ? count[r] : most;
-    for (int64_t j = 0; j < most; j++) {
-        const float *key = K + slots[j] * kv_stride;
-        f8 acc[ROWS] = {0};
-        int64_t d = 0;
-        for (; d + LANES <= D; d += LANES) {
-            f8 kv = load_f32(key, d);
-            for (int r = 0; r < rows; r++) acc[r] = fma8(load_f32(q + r * q_stride, d), kv, acc[r]);
+/* What the rows of an attention tile see: cache rows slots[0..shared) are every row's, own[r][0..count[r]) are row r's
+ * besides; of the shared ones row r skips the first skip[r] (NULL: none). */
+typedef struct {
+    const int64_t *slots, *skip, *own[ROWS];
+    int64_t shared, count[ROWS];
+} Seen;
+
+/* scores[r, n] = q[r] . key n * scale for the rows r < R and n < keys keys of cache rows slots[n]. R, keys: constants. */
+INLINE void score(const float *q, int64_t q_stride, int R, const float *K, int64_t kv_stride, const int64_t *slots, int keys,
+                  int64_t D, float scale, float *scores, int64_t stride) {
+    f8 acc[KEYS][ROWS] = {0};
+    int64_t d = 0;
+    for (; d + LANES <= D; d += LANES) {
+        f8 key[KEYS];
+        for (int n = 0; n < keys; n++) key[n] = load_f32(K + slots[n] * kv_stride, d);
+        for (int r = 0; r < R; r++) {
+            f8 query = load_f32(q + r * q_stride, d);
+            for (int n = 0; n < keys; n++) acc[n][r] = fma8(query, key[n], acc[n][r]);
         }
-        if (d < D)
-            for (int r = 0; r < rows; r++)
-                acc[r] = fma8(load_part(q + r * q_stride, d, (int)(D - d)), load_part(key, d, (int)(D - d)), acc[r]);
-        for (int r = 0; r < rows; r++) scores[r * stride + j] = lane_sum(acc[r]) * scale;
     }
+    if (d < D)
+        for (int n = 0; n < keys; n++) {
+            f8 key = load_part(K + slots[n] * kv_stride, d, (int)(D - d));
+            for (int r = 0; r < R; r++) acc[n][r] = fma8(load_part(q + r * q_stride, d, (int)(D - d)), key, acc[n][r]);
+        }
+    for (int n = 0; n < keys; n++) {
+        if (R == ROWS) {
+            f4 sums = lane_sum4(acc[n][0], acc[n][1], acc[n][2], acc[n][3]);
+            for (int r = 0; r < R; r++) scores[r * stride + n] = sums[r] * scale;
+        } else
+            for (int r = 0; r < R; r++) scores[r * stride + n] = lane_sum(acc[n][r]) * scale;
+    }
+}
+
+/* out[r, d..d+8 chunks) = sum over the keys that r sees, in order, of p[r, j] V[j] / total[r]. R, chunks: constants. */
+INLINE void mix(const float *p, int64_t stride, int R, const float *V, int64_t kv_stride, const Seen *seen, int chunks,
+                const float *total, float *out, int64_t out_stride) {
+    f8 acc[CHUNKS][ROWS] = {0};
+    for (int64_t j = 0; j < seen->shared; j++) {
+        f8 value[CHUNKS];
+        for (int c = 0; c < chunks; c++) value[c] = load_f32(V + seen->slots[j] * kv_stride, LANES * c);
+        for (int r = 0; r < R; r++) {
+            f8 weight = splat(p[r * stride + j]);
+            for (int c = 0; c < chunks; c++) acc[c][r] = fma8(weight, value[c], acc[c][r]);
+        }
+    }
+    for (int r = 0; r < R; r++) {
+        for (int64_t j = 0; j < seen->count[r]; j++)
+            for (int c = 0; c < chunks; c++)
+                acc[c][r] = fma8(splat(p[r * stride + seen->shared + j]), load_f32(V + seen->own[r][j] * kv_stride, LANES * c),
+                                 acc[c][r]);
+        for (int c = 0; c < chunks; c++) *(f8 *)(out + r * out_stride + LANES * c) = acc[c][r] / splat(total[r]);
+    }
+}
+
+/* Attention of R query rows of one head (a constant) over what they see, each row by itself alone in every sum.
+ * scores: scratch [R, stride], stride a multiple of 8. */
+INLINE void attend(const float *q, int64_t q_stride, int R, const float *K, const float *V, int64_t kv_stride, const Seen *seen,
+                   int64_t D, float scale, float *scores, int64_t stride, float *out) {
+    int64_t j = 0;
+    if (R == ROWS)
+        for (; j + KEYS_OF_TILE <= seen->shared; j += KEYS_OF_TILE)
+            score(q, q_stride, R, K, kv_stride, seen->slots + j, KEYS_OF_TILE, D, scale, scores + j, stride);
+    else
+        for (; j + KEYS <= seen->shared; j += KEYS)
+            score(q, q_stride, R, K, kv_stride, seen->slots + j, KEYS, D, scale, scores + j, stride);
+    for (; j < seen->shared; j++) score(q, q_stride, R, K, kv_stride, seen->slots + j, 1, D, scale, scores + j, stride);
     float total[ROWS];
-    for (int r = 0; r < rows; r++) {
+    for (int r = 0; r < R; r++) {
         float *s = scores + r * stride, top = -INFINITY;
-        for (int64_t j = 0; j < count[r]; j++) top = s[j] > top ? s[j] : top;
-        for (int64_t j = count[r]; j < stride; j++) s[j] = -INFINITY;
+        for (int64_t n = 0; n < seen->count[r]; n++)
+            score(q + r * q_stride, 0, 1, K, kv_stride, seen->own[r] + n, 1, D, scale, s + seen->shared + n, 0);
+        int64_t first = seen->skip ? seen->skip[r] : 0, count = seen->shared + seen->count[r];
+        for (int64_t n = 0; n < first; n++) s[n] = -INFINITY;
+        for (int64_t n = first; n < count; n++) top = s[n] > top ? s[n] : top;
+        for (int64_t n = count; n < stride; n++) s[n] = -INFINITY;
         f8 sum = {0};
-        for (int64_t j = 0; j < count[r]; j += LANES) {
-            f8 left = load_f32(s, j), p = exp8(left - splat(top));
+        for (int64_t n = 0; n < count; n += LANES) {
+            f8 left = load_f32(s, n), p = exp8(left - splat(top));
             p = select8(left == splat(-INFINITY), splat(0.0f), p);
-            *(f8 *)(s + j) = p;
+            *(f8 *)(s + n) = p;
             sum += p;
         }
         total[r] = lane_sum(sum);
     }
-    for (int64_t d = 0; d < D; d += LANES) {
-        int part = (int)MIN(LANES, D - d);
-        f8 acc[ROWS] = {0};
-        for (int64_t j = 0; j < most; j++) {
-            const float *value = V + slots[j] * kv_stride;
-            f8 v = part == LANES ? load_f32(value, d) : load_part(value, d, part);
-            for (int r = 0; r < rows; r++)
-                if (j < count[r]) acc[r] = fma8(splat(scores[r * stride + j]), v, acc[r]);
+    int64_t d = 0;
+    int many = R == ROWS ? CHUNKS_OF_TILE : CHUNKS;
+    for (; d + many * LANES <= D; d += many * LANES) mix(scores, stride, R, V + d, kv_stride, seen, many, total, out + d, q_stride);
+    for (; d + LANES <= D; d += LANES) mix(scores, stride, R, V + d, kv_stride, seen, 1, total, out + d, q_stride);
+    for (; d < D; d++)
+        for (int r = 0; r < R; r++) {
+            float acc = 0.0f;
+            for (int64_t n = 0; n < seen->shared; n++) acc += scores[r * stride + n] * V[seen->slots[n] * kv_stride + d];
+            for (int64_t n = 0; n < seen->count[r]; n++)
+                acc += scores[r * stride + seen->shared + n] * V[seen->own[r][n] * kv_stride + d];
+            out[r * q_stride + d] = acc / total[r];
         }
-        for (int r = 0; r < rows; r++)
-            for (int i = 0; i < part; i++) out[r * q_stride + d + i] = acc[r][i] / total[r];
+}
+
+/* attend for 1..ROWS rows. */
+INLINE void attend_tile(const float *q, int64_t q_stride, int rows, const float *K, const float *V, int64_t kv_stride,
+                        const Seen *seen, int64_t D, float scale, float *scores, int64_t stride, float *out) {
+    if (rows == ROWS) {
+        attend(q, q_stride, ROWS, K, V, kv_stride, seen, D, scale, scores, stride, out);
+        return;
     }
+    for (int r = 0; r < rows; r++) {
+        Seen one = {seen->slots, seen->skip ? seen->skip + r : NULL, {seen->own[r]}, seen->shared, {seen->count[r]}};
+        attend(q + r * q_stride, q_stride, 1, K, V, kv_stride, &one, D, scale, scores, stride, out + r * q_stride);
+    }
+}
+
+typedef struct {
+    const float *q, *k_cache, *v_cache;
+    const int64_t *slots, *spans;
+    const uint8_t *mask;
+    float scale, *out;
+    int64_t base, total, stride, M, Hq, G, D;
+} Attention;
+
+static void attention_task(const Attention *a, int64_t m, int64_t h, int rows, const Seen *seen, float *scores) {
+    int64_t kv = h / (a->Hq / a->G) * a->D, at = (m * a->Hq + h) * a->D;
+    attend_tile(a->q + at, a->Hq * a->D, rows, a->k_cache + kv, a->v_cache + kv, a->G * a->D, seen, a->D, a->scale, scores,
+                a->stride, a->out + at);
+}
+
+static void causal_task(void *argument, int64_t index) {
+    const Attention *a = argument;
+    int64_t m = index / a->Hq * ROWS, own_floats = a->mask ? 2 * ROWS * a->M : 0;
+    int rows = (int)MIN(ROWS, a->M - m);
+    float *scores = scratch_floats(ROWS * a->stride + own_floats);
+    int64_t *own = (int64_t *)(scores + ROWS * a->stride); /* stride is a multiple of 8: aligned */
+    Seen seen = {.slots = a->slots, .shared = a->mask ? a->base : a->base + m + 1};
+    for (int r = 0; r < rows; r++) {
+        seen.own[r] = a->mask ? own + r * a->M : a->slots + seen.shared;
+        seen.count[r] = a->mask ? 0 : r;
+        for (int64_t j = 0; a->mask && j < a->M; j++)
+            if (a->mask[(m + r) * a->M + j]) own[r * a->M + seen.count[r]++] = a->slots[a->base + j];
+    }
+    attention_task(a, m, index % a->Hq, rows, &seen, scores);
+}
+
+static void span_task(void *argument, int64_t index) {
+    const Attention *a = argument;
+    int64_t m = index / a->Hq * ROWS, skip[ROWS] = {0}, last[ROWS];
+    int rows = (int)MIN(ROWS, a->M - m);
+    float *scores = scratch_floats(ROWS * a->stride);
+    Seen seen = {.slots = a->slots, .skip = a->spans ? skip : NULL, .shared = a->total};
+    for (int r = 0; r < rows; r++) {
+        if (a->spans) skip[r] = a->spans[2 * (m + r)] - a->base;
+        last[r] = a->spans ? a->spans[2 * (m + r) + 1] - a->base : a->total;
+        seen.shared = MIN(seen.shared, last[r]);
+    }
+    for (int r = 0; r < rows; r++) {
+        seen.own[r] = a->slots + seen.shared;
+        seen.count[r] = last[r] - seen.shared;
+    }
+    attention_task(a, m, index % a->Hq, rows, &seen, scores);
+}
+
+/* Cache rows of positions first..first+n-1; to be freed. */
+static int64_t *slots_of(const int32_t *table, int64_t page, int64_t first, int64_t n) {
+    int64_t *slots = malloc(sizeof(int64_t) * n);
+    if (!slots) abort();
+    for (int64_t p = first; p < first + n; p++) slots[p - first] = (int64_t)table[p / page] * page + p % page;
+    return slots;
 }
 
 /* out[M, Hq, D]: row m sees the `base` cached positions before the block and, within the block, itself and the rows
  * before it (mask NULL: a chain) or the rows that mask[m, :] names (a tree, in depth order). Keys and values of
  * position p lie in cache row table[p / page] * page + p % page of k_cache, v_cache [slots, G, D]. */
-void specd_attention(const float *q, const float *k_cache, const float *v_cache, const int32_t *table, int64_t page,
-                     int64_t base, const uint8_t *mask, float scale, float *out, int64_t M, int64_t Hq, int64_t G,
-                     int64_t D) {
-    int64_t total = base + M, stride = (total + LANES - 1) / LANES * LANES, group = Hq / G;
-    int64_t *slots = malloc(sizeof(int64_t) * total);
-    for (int64_t p = 0; p < total; p++) slots[p] = (int64_t)table[p / page] * page + p % page;
-    int64_t width = mask ? 1 : ROWS, tiles = (M + width - 1) / width;
-#pragma omp parallel
-    {
-        float *scores = malloc(sizeof(float) * ROWS * stride);
-        int64_t *own = mask ? malloc(sizeof(int64_t) * total) : NULL;
-        if (mask) memcpy(own, slots, sizeof(int64_t) * base);
-#pragma omp for schedule(dynamic, 1) collapse(2)
-        for (int64_t tile = 0; tile < tiles; tile++)
-            for (int64_t h = 0; h < Hq; h++) {
-                int64_t m = tile * width, count[ROWS];
-                int rows = (int)MIN(width, M - m);
-                const int64_t *seen = slots;
-                for (int r = 0; r < rows; r++) count[r] = base + m + r + 1;
-                if (mask) {
-                    int64_t n = base;
-                    for (int64_t j = 0; j < M; j++)
-                        if (mask[m * M + j]) own[n++] = slots[base + j];
-                    count[0] = n;
-                    seen = own;
-                }
-                int64_t kv = h / group * D;
-                const float *query = q + (m * Hq + h) * D;
-                float *result = out + (m * Hq + h) * D;
-                if (rows == ROWS)
-                    attend(query, Hq * D, ROWS, k_cache + kv, v_cache + kv, G * D, seen, count, D, scale, scores, stride, result);
-                else
-                    for (int r = 0; r < rows; r++)
-                        attend(query + r * Hq * D, Hq * D, 1, k_cache + kv, v_cache + kv, G * D, seen, count + r, D, scale,
-                               scores, stride, result + r * Hq * D);
-            }
-        free(scores);
-        free(own);
-    }
+void specd_attention(int threads, const float *q, const float *k_cache, const float *v_cache, const int32_t *table,
+                     int64_t page, int64_t base, const uint8_t *mask, float scale, float *out, int64_t M, int64_t Hq,
+                     int64_t G, int64_t D) {
+    int64_t total = base + M, stride = (total + LANES - 1) / LANES * LANES, *slots = slots_of(table, page, 0, total);
+    Attention a = {q, k_cache, v_cache, slots, NULL, mask, scale, out, base, total, stride, M, Hq, G, D};
+    parallel_for(threads, causal_task, &a, (M + ROWS - 1) / ROWS * Hq);
+    free(slots);
+}
+
+/* out[M, Hq, D]: row m sees cache places start..stop-1, or of those spans[m, 0]..spans[m, 1]-1 where spans [M, 2] is
+ * given. Places are numbered as the positions of specd_attention. */
+void specd_span_attention(int threads, const float *q, const float *k_cache, const float *v_cache, const int32_t *table,
+                          int64_t page, int64_t start, int64_t stop, const int64_t *spans, float scale, float *out,
+                          int64_t M, int64_t Hq, int64_t G, int64_t D) {
+    int64_t total = stop - start, stride = (total + LANES - 1) / LANES * LANES, *slots = slots_of(table, page, start, total);
+    Attention a = {q, k_cache, v_cache, slots, spans, NULL, scale, out, start, total, stride, M, Hq, G, D};
+    parallel_for(threads, span_task, &a, (M + ROWS - 1) / ROWS * Hq);
     free(slots);
 }

@@ -20,18 +20,18 @@ from torch import Tensor
 
 log = logging.getLogger(__name__)
 
-_SOURCE = Path(__file__).with_name("cpu.c")
-_FLAGS = ["-O3", "-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-fPIC", "-shared"]
-# Tried in turn. OpenMP symbols are left to the runtime that torch has loaded: a second one would fight for the cores.
-_VARIANTS = [["-march=native", "-fopenmp"], ["-march=native"], []]
+_SOURCES = [Path(__file__).with_name(name) for name in ("cpu.c", "pool.h")]
+_FLAGS = ["-O3", "-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-fPIC", "-shared", "-pthread"]
+_VARIANTS = [["-march=native"], []]  # tried in turn
 
 _POINTER, _LONG, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
 _SIGNATURES = {
-    "specd_linear": [_POINTER, _POINTER, _INT, _POINTER, _POINTER, _LONG, _LONG, _LONG],
+    "specd_linear": [_INT, _POINTER, _POINTER, _INT, _POINTER, _POINTER, _LONG, _LONG, _LONG],
     "specd_add_rms_norm": [_POINTER, _POINTER, _POINTER, _FLOAT, _POINTER, _LONG, _LONG],
     "specd_silu_mul": [_POINTER, _POINTER, _LONG, _LONG],
     "specd_qk_norm_rope_store": [_POINTER] * 3 + [_FLOAT] + [_POINTER] * 6 + [_LONG] * 4,
-    "specd_attention": [_POINTER] * 4 + [_LONG, _LONG, _POINTER, _FLOAT, _POINTER] + [_LONG] * 4,
+    "specd_attention": [_INT] + [_POINTER] * 4 + [_LONG, _LONG, _POINTER, _FLOAT, _POINTER] + [_LONG] * 4,
+    "specd_span_attention": [_INT] + [_POINTER] * 4 + [_LONG] * 3 + [_POINTER, _FLOAT, _POINTER] + [_LONG] * 4,
 }
 
 
@@ -54,22 +54,18 @@ def _build(folder: Path) -> ctypes.CDLL | None:
     if not compiler:
         log.warning("no C compiler found: the CPU engine runs on torch alone, at about a third of the speed")
         return None
-    key = "|".join([_SOURCE.read_text(encoding="utf-8"), compiler, platform.machine(), _processor(), torch.__version__])
-    digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+    key = [*(path.read_text(encoding="utf-8") for path in _SOURCES), compiler, platform.machine(), _processor()]
+    digest = hashlib.sha256("|".join(key).encode()).hexdigest()[:16]
     for number, variant in enumerate(_VARIANTS):
         target = folder / f"cpu-{digest}-{number}.so"
         if not target.exists():
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder) as scratch:
                 made = Path(scratch) / "cpu.so"
-                objects = Path(scratch) / "cpu.o"
-                compile_ = [*compiler.split(), *_FLAGS[:-1], *variant, "-c", str(_SOURCE), "-o", str(objects)]
-                link = [*compiler.split(), "-shared", str(objects), "-o", str(made), "-lm"]
-                done = [subprocess.run(step, capture_output=True, text=True, check=False) for step in (compile_,)]
-                if done[0].returncode == 0:
-                    done.append(subprocess.run(link, capture_output=True, text=True, check=False))
-                if done[-1].returncode != 0:
-                    log.debug("%s: %s", " ".join(done[-1].args), done[-1].stderr.strip())
+                command = [*compiler.split(), *_FLAGS, *variant, str(_SOURCES[0]), "-o", str(made), "-lm"]
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                if done.returncode != 0:
+                    log.debug("%s: %s", " ".join(command), done.stderr.strip())
                     continue
                 made.replace(target)
         try:
@@ -108,7 +104,8 @@ def _pointer(tensor: Tensor | None) -> int | None:
 
 
 class CpuKernels:
-    """The functions of cpu.c on contiguous tensors: float32 everywhere, weights float32 or bfloat16."""
+    """The functions of cpu.c on contiguous tensors: float32 everywhere, weights float32 or bfloat16. Loops over rows of
+    weights and over heads run on torch.get_num_threads() threads."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
@@ -119,8 +116,9 @@ class CpuKernels:
         out = torch.empty(rows, columns)
         is_bf16 = weight.dtype == torch.bfloat16
         self._library.specd_linear(
-            x.data_ptr(), weight.data_ptr(), is_bf16, _pointer(bias), out.data_ptr(), rows, columns, weight.shape[1]
-        )
+            torch.get_num_threads(), x.data_ptr(), weight.data_ptr(), is_bf16, _pointer(bias), out.data_ptr(), rows,
+            columns, weight.shape[1],
+        )  # fmt: skip
         return out
 
     def add_rms_norm(self, x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> Tensor:
@@ -166,7 +164,29 @@ class CpuKernels:
         rows, heads, size = q.shape
         out = torch.empty_like(q)
         self._library.specd_attention(
+            torch.get_num_threads(),
             q.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(), table.data_ptr(), page, base, _pointer(mask),
+            size**-0.5, out.data_ptr(), rows, heads, k_cache.shape[-2], size,
+        )  # fmt: skip
+        return out
+
+    def span_attention(
+        self,
+        q: Tensor,
+        k_cache: Tensor,
+        v_cache: Tensor,
+        table: Tensor,
+        page: int,
+        start: int,
+        stop: int,
+        spans: Tensor | None,
+    ) -> Tensor:
+        """q [M, Hq, D], caches [slots, G, D], table [pages] int32, spans [M, 2] int64 or None -> [M, Hq, D]."""
+        rows, heads, size = q.shape
+        out = torch.empty_like(q)
+        self._library.specd_span_attention(
+            torch.get_num_threads(),
+            q.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(), table.data_ptr(), page, start, stop, _pointer(spans),
             size**-0.5, out.data_ptr(), rows, heads, k_cache.shape[-2], size,
         )  # fmt: skip
         return out
