@@ -1,0 +1,166 @@
+"""Edits and free text by every proposer and by the policy: tokens per step, tokens a second, speed-up over plain.
+
+    python bench/edits.py [--model DIR] [--dflash DIR] [--draft DIR] [--temperature T] [--json FILE] [--only NAMES]
+
+Within one run each prompt is decoded plainly and by every contender, one after the other; speed-ups are ratios of those
+times (decode only, drafting included). Outputs must be equal, or the run fails. The costs that the policy weighs are
+measured at the start, on this machine.
+"""
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from edit_cases import Case, build_cases
+
+from specd.engine import (
+    Acceptance,
+    Adaptive,
+    Finished,
+    Loaded,
+    NgramProposer,
+    Proposer,
+    SamplingParams,
+    StepDone,
+    StepPolicy,
+    Summary,
+    generate,
+    load,
+)
+from specd.engine.costs import measure
+from specd.engine.policy import PRIORS
+from specd.engine.propose.dflash import DFlashProposer, load_dflash
+from specd.engine.propose.draft_model import DraftModelProposer, load_draft_model
+from specd.engine.propose.edit import EditProposer
+from specd.engine.propose.tree import DFlashTreeProposer, NgramTreeProposer
+from specd.mini import dflash_path, weights_path
+
+KINDS = ("rename", "edit", "free")
+Speculation = Proposer | StepPolicy | None
+Factory = Callable[[Case], Speculation]
+
+
+def contenders(loaded: Loaded, options: argparse.Namespace, sampling: SamplingParams) -> dict[str, Factory]:
+    """A fresh proposer or policy for a case, by name."""
+    tokenizer, ends = loaded.tokenizer, tuple(sorted(loaded.stop_ids))[:1]
+
+    def ngram(case: Case, k: int) -> NgramProposer:
+        return NgramProposer(k=k, seeds=[tokenizer.encode(text) for text in case.texts])
+
+    def edit(case: Case, k: int) -> EditProposer:
+        return EditProposer(tokenizer, case.predicted, case.pairs, max_k=k, end_ids=ends)
+
+    out: dict[str, Factory] = {"plain": lambda case: None}
+    for k in (7, 15, 31):
+        out[f"ngram k={k}"] = lambda case, k=k: ngram(case, k)  # type: ignore[misc]
+    out["ngram tree 31"] = lambda case: NgramTreeProposer(31, [tokenizer.encode(text) for text in case.texts])
+    for k in (16, 32, 64):
+        out[f"edit k={k}"] = lambda case, k=k: edit(case, k)  # type: ignore[misc]
+    dflash = load_dflash(options.dflash, loaded.model) if Path(options.dflash, "config.json").exists() else None
+    if dflash is not None:
+        out["dflash"] = lambda case: DFlashProposer(dflash)
+        out["dflash tree 31"] = lambda case: DFlashTreeProposer(DFlashProposer(dflash), 31)
+    if options.draft:
+        draft = load_draft_model(options.draft, loaded)
+        for k in (3, 7):
+            out[f"draft model k={k}"] = lambda case, k=k: DraftModelProposer(  # type: ignore[misc]
+                draft, k=k, target=loaded.model, sampling=sampling
+            )
+    costs, acceptance = measure(loaded.model), Acceptance(PRIORS)
+
+    def policy(case: Case) -> Adaptive:
+        proposers: list[Proposer] = [ngram(case, 31)]
+        if case.predicted:
+            proposers.insert(0, edit(case, 127))
+        if dflash is not None:
+            proposers.append(DFlashProposer(dflash))
+        return Adaptive(proposers, costs, acceptance)
+
+    out["policy"] = policy
+    names = options.only.split(",") if options.only else out
+    return {name: factory for name, factory in out.items() if name == "plain" or name in names}
+
+
+def run(loaded: Loaded, case: Case, speculative: Speculation, sampling: SamplingParams) -> tuple[list[int], Summary]:
+    tokens: list[int] = []
+    stops = loaded.stop_ids if case.stops else frozenset[int]()
+    for event in generate(
+        loaded.model, case.ids, sampling=sampling, stop_ids=stops, speculative=speculative,
+        max_tokens=4 * len(case.ids) if case.stops else 200,
+    ):  # fmt: skip
+        if isinstance(event, StepDone):
+            tokens += event.tokens
+        elif isinstance(event, Finished):
+            return tokens, event.stats
+    raise RuntimeError("the generation did not finish")
+
+
+def add_up(runs: list[tuple[Case, Summary]], plain: dict[str, Summary], kind: str) -> dict[str, Any]:
+    """Sums over the cases of a kind ("all": every one)."""
+    chosen = [(case, stats) for case, stats in runs if kind in (case.kind, "all")]
+    emitted = sum(stats.emitted for _, stats in chosen)
+    seconds = sum(stats.seconds_decode for _, stats in chosen)
+    plain_rate = sum(plain[case.name].emitted for case, _ in chosen) / sum(
+        plain[case.name].seconds_decode for case, _ in chosen
+    )
+    by: dict[str, dict[str, int]] = {}
+    for _, stats in chosen:
+        for name, own in stats.by_proposer.items():
+            sums = by.setdefault(name, {"steps": 0, "drafted": 0, "accepted": 0})
+            for key in sums:
+                sums[key] += getattr(own, key)
+    return {
+        "tokens": emitted,
+        "tokens_per_step": emitted / sum(stats.steps for _, stats in chosen),
+        "accepted_share": sum(stats.accepted for _, stats in chosen) / emitted,
+        "draft_ms": 1e3 * sum(stats.seconds_draft for _, stats in chosen) / sum(stats.steps for _, stats in chosen),
+        "tokens_per_second": emitted / seconds,
+        "speedup": emitted / seconds / plain_rate,
+        "by_proposer": by,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default=str(weights_path()), help="model folder (the bundled model)")
+    parser.add_argument("--dflash", default=str(dflash_path()), help="its DFlash drafter (the bundled one)")
+    parser.add_argument("--draft", default="", help="a draft model with the same tokenizer (none)")
+    parser.add_argument("--form", default="region", choices=["region", "chat"], help="form of the prompts (region)")
+    parser.add_argument("--temperature", type=float, default=0.0, help="0 is greedy (0)")
+    parser.add_argument("--only", default="", help="names of contenders, separated by commas")
+    parser.add_argument("--json", metavar="FILE", help="write the figures")
+    options = parser.parse_args()
+    loaded = load(options.model)
+    sampling = SamplingParams(temperature=options.temperature, seed=1)
+    cases = build_cases(loaded, options.form)
+    rows = contenders(loaded, options, sampling)
+    run(loaded, cases[0], None, sampling)  # warm
+    results: dict[str, list[tuple[Case, Summary]]] = {name: [] for name in rows}
+    for case in cases:
+        expected: list[int] | None = None
+        for name, factory in rows.items():
+            tokens, stats = run(loaded, case, factory(case), sampling)
+            expected = tokens if expected is None else expected
+            if tokens != expected:
+                raise SystemExit(f"{name} changed the output of: {case.name}")
+            results[name].append((case, stats))
+    plain = {case.name: stats for case, stats in results["plain"]}
+    report = {name: {kind: add_up(runs, plain, kind) for kind in (*KINDS, "all")} for name, runs in results.items()}
+    print(f"{len(cases)} prompts, {sum(s.emitted for s in plain.values())} tokens; outputs equal plain decoding's")
+    print(f"{'':18}" + "".join(f"{kind:>27}" for kind in (*KINDS, "all")))
+    print(f"{'':18}" + f"{'tok/step':>9}{'tok/s':>9}{'x plain':>9}" * 4)
+    for name, kinds in report.items():
+        figures = [kinds[kind] for kind in (*KINDS, "all")]
+        cells = (f"{f['tokens_per_step']:>9.2f}{f['tokens_per_second']:>9.0f}{f['speedup']:>9.2f}" for f in figures)
+        print(f"{name:18}" + "".join(cells))
+    if options.json:
+        head = {"model": Path(options.model).name, "device": str(loaded.model.device), "torch": torch.__version__}
+        head |= {"threads": str(torch.get_num_threads()), "temperature": str(options.temperature)}
+        Path(options.json).write_text(json.dumps(head | {"results": report}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
