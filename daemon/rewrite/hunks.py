@@ -21,7 +21,7 @@ from specd.daemon.rewrite.omission import is_omission
 
 __all__ = ["HELD_FROM", "Hunk", "HunkStream", "apply_hunks"]
 
-HELD_FROM = 9
+HELD_FROM = 4
 """A hunk that drops so many lines more than it brings waits until the text is complete."""
 
 

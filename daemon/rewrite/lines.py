@@ -74,7 +74,9 @@ class LineBuffer:
 
     def push(self, text: str) -> list[str]:
         """The lines that `text` completes. A CR at its end waits for what follows, which may be its LF."""
-        if self._ends_with_cr and text:
+        if not text:
+            return []
+        if self._ends_with_cr:
             text = "\r" + text
         self._ends_with_cr = text.endswith("\r")
         pieces = normalise(text.removesuffix("\r")).split("\n")

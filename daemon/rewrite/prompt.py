@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from specd.daemon.rewrite.context import surroundings
 from specd.daemon.rewrite.indent import common_indent, without_indent
-from specd.daemon.rewrite.lines import BOM, core, normalise
+from specd.daemon.rewrite.lines import BOM, content, core, normalise, split_lines
 
 if TYPE_CHECKING:
     from specd.daemon.rewrite.region import Region
@@ -103,7 +103,7 @@ def build_prompt(
     exact = bool(_ABOUT_BLANKS.search(instruction))
     lines = _region_lines(text[region.start : region.end], exact=exact)
     indent = common_indent(lines) if form == "chat" and not exact else ""
-    code = "\n".join(without_indent(line, indent) for line in lines)
+    code = "".join(without_indent(line, indent) + "\n" for line in lines)
     tag = language or ""
     predicted = fenced(tag, code)
 
@@ -118,10 +118,8 @@ def build_prompt(
     alone = _tokens(_chat("", request), count)
     to_write = _tokens_to_write(predicted, count)
     _check_room(alone, to_write, budget)
-    file_lines = normalise(text.lstrip(BOM)).split("\n")
-    if file_lines[-1] == "":
-        file_lines.pop()
-    size = sum(map(len, file_lines)) + len(file_lines)
+    file_lines = split_lines(normalise(text.lstrip(BOM)))
+    size = sum(map(len, file_lines))
     while size > 0:
         messages = _chat(_context(path, tag, file_lines, region, size), request)
         tokens = _tokens(messages, count) + to_write
@@ -134,7 +132,7 @@ def build_prompt(
 
 def _region_lines(region: str, *, exact: bool) -> list[str]:
     """The region's lines that a rewrite works on (`lines.core`), without line ends."""
-    lines = normalise(region.lstrip(BOM)).removesuffix("\n").split("\n")
+    lines = [content(line) for line in split_lines(region.lstrip(BOM))]
     first, last = core(lines, exact=exact)
     return lines[first:last]
 
@@ -149,11 +147,11 @@ def _named(path: str | None) -> str:
 
 def _context(path: str | None, tag: str, lines: list[str], region: "Region", size: int) -> str:
     """The file around the region, at most `size` characters of it; none where the region is the whole file."""
-    first, last = surroundings([line + "\n" for line in lines], region.start_line, region.end_line, size)
+    first, last = surroundings(lines, region.start_line, region.end_line, size)
     if (first, last) == (region.start_line, region.end_line):
         return _named(path)
     which = "" if (first, last) == (0, len(lines)) else f", {_lines_named(first, last)} of {len(lines)}"
-    return f"The file{' ' + path if path else ''}{which}:\n\n{fenced(tag, chr(10).join(lines[first:last]))}\n\n"
+    return f"The file{' ' + path if path else ''}{which}:\n\n{fenced(tag, ''.join(lines[first:last]))}\n\n"
 
 
 def _lines_named(start: int, end: int) -> str:

@@ -6,12 +6,13 @@ definitions for the statement there; without a grammar for the block that indent
 text. `Region.label` says which it was, for the user to see.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from specd.daemon.rewrite.lines import content, is_blank, leading, split_lines
-from specd.daemon.rewrite.syntax import is_definition, kind_of, language_of, name_of, parse, wrapped
+from specd.daemon.rewrite.syntax import WRAPPERS, is_definition, kind_of, language_of, name_of, parse, wrapped
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -112,7 +113,11 @@ def _around(root: "Node", lines: Sequence[str], at: int, language: str) -> _Foun
             if start <= at < end and (best is None or end - start < best[1] - best[0]):
                 best = start, end, "definition", f"{kind_of(node)} {name_of(node)}".strip()
         rows = (at, target)
-        nodes += [child for child in node.children if any(child.start_point.row <= r < _end_line(child) for r in rows)]
+        nodes += [
+            child
+            for child in node.named_children
+            if node.type in WRAPPERS or any(child.start_point.row <= row < _end_line(child) for row in rows)
+        ]
     return best or _statement(root, lines, at)
 
 
@@ -150,8 +155,9 @@ def _belonging(root: "Node", lines: Sequence[str], row: int) -> "Node | None":
     if node is None or not is_blank(lines[node.start_point.row][: node.start_point.column]):
         return None
     last = node.end_point
-    rest = lines[last.row].encode("utf-8", "surrogatepass")[last.column :] if last.row < len(lines) else b""
-    return node if not rest.strip() else None
+    if last.column == 0:  # it holds its line end
+        return node
+    return None if lines[last.row].encode("utf-8", "surrogatepass")[last.column :].strip() else node
 
 
 def _belongs(node: "Node") -> bool:
@@ -179,35 +185,22 @@ def _below_what_belongs(root: "Node", lines: Sequence[str], row: int) -> int:
 
 
 def _block(lines: Sequence[str], at: int) -> _Found:
-    """By indentation: the line above that is indented less, what is indented more than it, and a closing line.
+    """By indentation: the nearest line above that is indented less, what is indented more than it, and a closing line.
 
-    A line without indentation heads the block below it, or stands for its paragraph.
+    A line without indentation heads the block below it, or closes the one above. Where no block shows it is the
+    paragraph.
     """
     if is_blank(lines[at]):
         at = next((row for row in (*range(at, len(lines)), *range(at, -1, -1)) if not is_blank(lines[row])), at)
-    head = at
-    width = len(leading(lines[at]).expandtabs(8))
-    while width and head > 0:
-        head -= 1
-        if not is_blank(lines[head]) and len(leading(lines[head]).expandtabs(8)) < width:
-            break
-    return _from_head(lines, head, at)
-
-
-def _from_head(lines: Sequence[str], head: int, at: int) -> _Found:
-    level = len(leading(lines[head]).expandtabs(8))
-
-    def deeper(row: int) -> bool:
-        return len(leading(lines[row]).expandtabs(8)) > level
-
-    end = head + 1
-    for row in _written(lines, head + 1):
-        if not deeper(row):
-            closes = lines[row].strip().startswith(("}", ")", "]", "end"))
-            end = row + 1 if closes and end > head + 1 else end
-            break
-        end = row + 1
-    if end > head + 1:
+    level = _level(lines[at])
+    heads: Iterator[int] = iter([at])
+    if _closes(lines[at]):
+        heads = (row for row in range(at - 1, -1, -1) if not is_blank(lines[row]) and _level(lines[row]) <= level)
+    elif level:
+        heads = (row for row in range(at - 1, -1, -1) if not is_blank(lines[row]) and _level(lines[row]) < level)
+    head = next(heads, at)
+    end = _end_of_block(lines, head)
+    if head <= at < end > head + 1:
         return head, end, "statement", "block"
     start, end = at, at + 1
     while start > 0 and not is_blank(lines[start - 1]):
@@ -217,5 +210,21 @@ def _from_head(lines: Sequence[str], head: int, at: int) -> _Found:
     return start, end, "statement", "paragraph"
 
 
-def _written(lines: Sequence[str], start: int) -> Iterator[int]:
-    return (row for row in range(start, len(lines)) if not is_blank(lines[row]))
+def _end_of_block(lines: Sequence[str], head: int) -> int:
+    end = head + 1
+    for row in range(head + 1, len(lines)):
+        if is_blank(lines[row]):
+            continue
+        if _level(lines[row]) <= _level(lines[head]):
+            return row + 1 if end > head + 1 and _closes(lines[row]) else end
+        end = row + 1
+    return end
+
+
+def _level(line: str) -> int:
+    """The column at which `line` begins, a tab being as wide as eight."""
+    return len(leading(line).expandtabs(8))
+
+
+def _closes(line: str) -> bool:
+    return re.match(r"\s*(?:[})\]]|end\b)", line) is not None

@@ -143,7 +143,7 @@ def _definition_types(language: str) -> dict[str, str]:
 
 def is_definition(node: "Node", language: str) -> bool:
     """Whether `node` defines a function, type, module or the like; wrappers around it do not count."""
-    condition = _definition_types(language).get(node.type)
+    condition = _definition_types(language).get(node.type) if node.is_named else None
     if condition == "{":
         return node.child_by_field_name("body") is not None
     if condition == "=":
@@ -203,6 +203,7 @@ def kind_of(node: "Node") -> str:
 
 
 _KINDS = {
+    "constructor": "constructor",
     "class": "class",
     "struct": "struct",
     "union": "union",
@@ -217,7 +218,6 @@ _KINDS = {
     "concept": "concept",
     "macro": "macro",
     "preproc_function": "macro",
-    "constructor": "constructor",
     "method": "method",
     "type": "type",
     "alias": "type",

@@ -129,7 +129,10 @@ def test_hunks_applied_one_by_one_give_the_text_that_was_meant(rewrite: tuple[st
     if all(map(is_blank, [*text.lstrip(BOM).split("\n"), *keys(original)])):
         assert stream.result == original
     else:
-        assert keys(stream.result) == meant(original, text)
+        marks = original[: len(original) - len(original.lstrip(BOM))]
+        result = [content(x).rstrip(" \t") for x in split_lines(stream.result.removeprefix(marks))]
+        assert stream.result.startswith(marks)
+        assert result == meant(original, text)
 
 
 @settings(max_examples=150, deadline=None)
