@@ -193,7 +193,7 @@ def test_proposer_and_verify_take_the_references_steps(case: Any, variant: str, 
 
 
 class FirstTokenPlain:
-    """The reference drafts after its prefill's token: the engine, which may draft before it, takes a plain step first."""
+    """The reference drafts after its prefill's token. The engine may draft before it: here its first step is plain."""
 
     def __init__(self, proposer: DFlashProposer) -> None:
         self.proposer = proposer
