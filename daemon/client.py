@@ -95,9 +95,16 @@ class RewriteStream:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._is_cancelled = False
+        self._events = self._read()
 
     def __iter__(self) -> Iterator[Event]:
+        return self
+
+    def __next__(self) -> Event:
         """Raises DaemonUnavailable if the stream ends without an outcome (the daemon was killed, say)."""
+        return next(self._events)
+
+    def _read(self) -> Iterator[Event]:
         with self, _loss_as_error():
             name = ""
             while True:

@@ -38,6 +38,7 @@ def load_model(key: ModelKey, settings: Settings, progress: Callable[[float, str
         import torch
 
         from specd import engine
+        from specd.engine.propose import edit  # noqa: F401  (what jobs need is there before the first one)
 
         if settings.threads:
             torch.set_num_threads(settings.threads)

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import specd.daemon
 from specd.daemon.client import Client
 from specd.daemon.transport import Address
 
-SOURCE = str(Path(__file__).parents[2] / "src")
+SOURCE = str(Path(specd.daemon.__file__).parents[2])  # where these tests import specd from
 RENAME = "rename Grid to Mesh"
 GRID = """\
 class Grid:

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -170,10 +171,7 @@ def test_a_lock_is_free_when_its_holder_is_killed(tmp_path: Path) -> None:
     code += "lock = FileLock(Path(sys.argv[1])); print(lock.try_acquire(), flush=True); time.sleep(60)"
     path = tmp_path / "lock"
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
-    command = ["python3", "-c", code, str(path)]
-    import sys
-
-    command[0] = sys.executable
+    command = [sys.executable, "-c", code, str(path)]
     holder = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "True\n"
