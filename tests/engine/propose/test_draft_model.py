@@ -154,12 +154,11 @@ def test_it_drafts_up_to_its_own_contexts_end_and_then_nothing(tiny_folder: Make
     out, ends = list(PROMPT), []
     for event in generate(loaded.model, PROMPT, speculative=drafter, max_tokens=60, stop_ids=NEVER):
         if isinstance(event, StepDone):
-            ends.append(len(out) + event.record.drafted)
+            if event.record.drafted:
+                ends.append(len(out) + event.record.drafted)
             assert event.record.accepted == event.record.drafted
             out += event.tokens
-    # the last draft needs no position of its own: 64 tokens are read to guess the 65th
-    assert max(end for end, before in zip(ends[1:], ends, strict=False) if end > before) >= 65
-    assert all(len(PROMPT) <= end <= max(65, len(out)) for end in ends)
+    assert ends == [53, 61, 65]  # the last draft needs no position of its own: 64 tokens are read to guess the 65th
     assert out[len(PROMPT) :] == tokens_of(generate(loaded.model, PROMPT, max_tokens=60, stop_ids=NEVER))
     assert drafter.propose(Sequence(out, len(PROMPT)), 7).size == 0
 
