@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from specd.daemon.rewrite.lines import BOM, LineBuffer, is_blank, normalise
 from specd.daemon.rewrite.omission import is_omission
 
-_FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<marks>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
+_FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<marks>`{3,}|~{3,})(?P<info>[^`]*)$")
 _REFUSES = re.compile(
     r"\b(?:sorry|cannot|can['’]?t|unable|not able|could you|please (?:clarify|provide|tell)|do you (?:want|mean))\b",
     re.I,

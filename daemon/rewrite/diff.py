@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 MAX_EDITS = 160
-LOOK_AHEAD = 16
+LOOK_AHEAD = 8
 
 Block = tuple[int, int, int, int]
 """(a_start, a_end, b_start, b_end): a[a_start:a_end] was replaced by b[b_start:b_end]; one of both may be empty."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from specd.daemon.rewrite.lines import BOM, line_end, split_lines
 
@@ -85,7 +86,7 @@ class HunkMaker:
 
     def _end_for(self, line: int, start: int, end: int) -> str:
         """The end of the line it stands for; else of the nearest line above it, else of the one below."""
-        for near in (*range(min(line, end - 1), start - 2, -1), end):
+        for near in chain(range(min(line, end - 1), start - 2, -1), [end]):
             if 0 <= near < len(self._lines) and (found := line_end(self._lines[near])):
                 return found
         return self._eol

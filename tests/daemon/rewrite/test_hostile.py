@@ -123,3 +123,18 @@ def check(rng: random.Random) -> str:
         content(line).strip() in set(outcome.report.omissions) - said for line in split_lines(new.lstrip(BOM))
     )
     return outcome.kind
+
+
+@pytest.mark.parametrize(
+    "line", ["x", "`", " ", "```" + " " * (10**6 - 4) + "`", "{", "# .", "<think>", "A b c ", "\t", "~", "("]
+)
+def test_a_line_of_a_million_characters_is_a_line(line: str) -> None:
+    long = line * (10**6 // len(line))
+    text = f"first\n{long}\nlast\n"
+    region = select_region(text)
+    prompt = build_prompt("chat", path=None, language="python", text=text, region=region, instruction="x")
+    for answer in (prompt.predicted, prompt.predicted.replace("first", "second"), long, f"{long}\nfirst\n```\n{long}y"):
+        stream = RewriteStream(text, region, prompt)
+        hunks = [hunk for at in range(0, len(answer), 4096) for hunk in stream.push(answer[at : at + 4096])]
+        last, outcome = stream.finish(complete=True)
+        assert outcome.text == apply_hunks(text, hunks + last)
