@@ -78,9 +78,7 @@ def build_case(edit: dict[str, Any], tokenizer: Tokenizer, scope: Scope, end_tex
     new_words = set(WORD.findall(edit["after"])) - set(WORD.findall(edit["before"]))
     names_new = not new_words or bool(new_words & set(WORD.findall(edit["instruction"])))
     predicted = "".join(before[a0:a1]) + "```"
-    return Case(
-        edit.get("id", ""), edit["kind"], edit["instruction"], names_new, prompt, answer, predicted, end_token
-    )
+    return Case(edit.get("id", ""), edit["kind"], edit["instruction"], names_new, prompt, answer, predicted, end_token)
 
 
 def changed_lines(before: list[str], after: list[str]) -> int:

@@ -53,9 +53,7 @@ class PredictedProposer:
 
 
 def _edit(case: Case, tokenizer: Tokenizer, k: int) -> Proposer:
-    return EditProposer(
-        tokenizer, case.predicted, read_pairs(case.instruction), max_k=k, end_ids=(case.end_token,)
-    )
+    return EditProposer(tokenizer, case.predicted, read_pairs(case.instruction), max_k=k, end_ids=(case.end_token,))
 
 
 def _edit_without_pairs(case: Case, tokenizer: Tokenizer, k: int) -> Proposer:

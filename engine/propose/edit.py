@@ -1,309 +1,179 @@
-"""Edit-aware drafting: the old text is the draft, aligned with what the model has written, with its substitutions applied ahead."""
+"""Edit-aware drafting: the old text is the draft, aligned with what the model has written, its substitutions applied ahead.
 
-from collections.abc import Sequence as Pairs
+An edit is a copy with exceptions. The proposer holds the text that the answer would be if nothing changed, follows the copy, finds
+the place again after every exception, and learns renames, insertions, deletions and moved indentation from the first case. See
+`edit_cursor.py` for how; the method is this project's own. Whatever it drafts, the target decides; no input makes it raise.
+"""
+
+from collections.abc import Iterable, Sequence as Tokens
 
 import torch
 
-from specd.engine.draft import Committed, Draft, Sequence
-from specd.engine.propose.edit_find import Candidate, Lost, candidates
-from specd.engine.propose.edit_plan import Plan, Rewriter
-from specd.engine.propose.edit_rules import Rule, RuleBook, as_pattern, explain, general
-from specd.engine.propose.edit_source import Source, TextTokenizer, TokenText, encode_bytes, is_word
-from specd.engine.propose.edit_weights import worth
-from specd.engine.propose.ngram import NgramIndex
+from specd.engine.draft import EMPTY, Committed, Draft, Sequence
+from specd.engine.propose.edit_cursor import Cursor
+from specd.engine.propose.edit_guess import Guess, Words
+from specd.engine.propose.edit_recall import Recall
+from specd.engine.propose.edit_rules import MOST_RULES, Rule, RuleBook, as_pattern
+from specd.engine.propose.edit_source import Source, TextTokenizer, TokenText, to_bytes
 
-HOOK = None
-TAIL = 400  # bytes of emitted text kept to align by
+INDEXED = 64  # tokens of the row that a step takes into the lookup index
+INDEXED_LOST = 192
+PROMPT_TEXT = 200_000  # bytes of the prompt whose words are read
+BRANCHES = 4  # guesses in a tree
+STEADY = 200.0  # tokens a copy is thought to last before anything is known
 
 
 class EditProposer:
+    """Drafts the rest of `predicted` as the edit so far would have it.
+
+    predicted: the whole answer if nothing changed (fence, region, fence). pairs: substitutions that the instruction names.
+    end_ids: tokens that end the answer. Any tokenizer whose tokens are runs of bytes will do.
+    """
+
     name = "edit"
 
     def __init__(
         self,
         tokenizer: TextTokenizer,
         predicted: str,
-        pairs: Pairs[tuple[str, str]] = (),
+        pairs: Iterable[tuple[str, str]] = (),
         *,
         max_k: int = 128,
-        end_ids: tuple[int, ...] = (),
+        end_ids: Tokens[int] = (),
     ) -> None:
+        if max_k < 1:
+            raise ValueError(f"max_k must be 1 or more, not {max_k}")
         self.max_k = max_k
-        self._tokens = TokenText(tokenizer)
-        self._source = Source(predicted, self._tokens)
-        self._pairs = pairs
-        self._end_ids = end_ids
-        self._ngrams = NgramIndex(5)
-        self._reset()
-
-    def _reset(self) -> None:
-        self._rules = RuleBook(self._source)
-        for old, new in self._pairs:
-            pattern = as_pattern(encode_bytes(old))
-            if pattern:
-                self._rules.add(Rule(pattern, encode_bytes(new), seeded=True))
-        self._rewriter = Rewriter(self._source, self._rules, self._tokens)
-        self._seen = -1  # tokens of the sequence taken over
-        self._prompt = 0
-        self._lost: Lost | None = None
-        self._trial: Candidate | None = None
-        self._index = 0  # tokens of the plan that were emitted
-        self._plan: Plan | None = None
-        self.trace: list[object] = []
+        self._texts = TokenText(tokenizer)
+        self._source = Source(predicted, self._texts)
+        self._pairs = [(as_pattern(to_bytes(old)), to_bytes(new)) for old, new in pairs if old and "\n" not in old][
+            :MOST_RULES
+        ]
+        self._end_ids = tuple(end_ids)
+        self._start()
 
     def propose(self, seq: Sequence, k: int) -> Draft:
-        self._feed(seq)
+        """A chain of at most min(k, max_k) tokens; none where there is nothing to go by."""
         k = min(k, self.max_k)
-        if self._lost is not None:
-            self._guess(seq)
-        drafted: list[int] = []
-        if self._plan is not None:
-            self._plan.grow(self._index + k)
-            drafted = self._plan.tokens[self._index : self._index + k]
-        elif self._trial is not None:
-            drafted = self._trial.tokens[:k]
-        return Draft(torch.tensor(drafted, dtype=torch.int32))
+        self._follow(seq)
+        if k <= 0:
+            return EMPTY
+        cursor = self._cursor
+        if cursor.lost is not None and cursor.plan is None:
+            self._guess(seq, 1)
+        if cursor.plan is not None:
+            cursor.plan.grow(cursor.index + k)
+            return Draft.chain(cursor.plan.tokens[cursor.index : cursor.index + k])
+        if cursor.trial is not None and cursor.trial.tokens:
+            return Draft.chain(cursor.trial.tokens[:k])
+        return EMPTY
+
+    def propose_tree(self, seq: Sequence, budget: int) -> Draft:
+        """At most min(budget, max_k) tokens: the best guesses as branches where the copy was lost, the best one longest; a chain
+        where it was not."""
+        budget = min(budget, self.max_k)
+        self._follow(seq)
+        cursor = self._cursor
+        if cursor.lost is None or cursor.plan is not None or budget < 2:
+            return self.propose(seq, budget)
+        guesses = self._guess(seq, BRANCHES)
+        share = max(budget // (2 * max(len(guesses) - 1, 1)), 1)
+        tree = _Tree(budget)
+        for guess in guesses[1:]:
+            tree.reserve(min(share, budget // 4))
+        for number, guess in enumerate(guesses):
+            tree.add(_tokens_of(guess, budget), main=number == 0)
+        return tree.draft()
 
     def observe(self, seq: Sequence, committed: Committed) -> None:
-        self._feed(seq)
+        """Follow what the row gained, whoever drafted it."""
+        self._follow(seq)
 
     def truncate(self, length: int) -> None:
-        if length < self._seen:
-            self._ngrams.truncate(length)
-            self._reset()
+        """Forget positions >= length: what is left of the answer is followed anew at the next call."""
+        if length < self._followed:
+            self._start()
 
-    # -- following the output --
+    def survival(self, k: int) -> list[float]:
+        """The chance that the 1st, 1st and 2nd, ... first k tokens of the draft last proposed are accepted, as far as known.
 
-    def _feed(self, seq: Sequence) -> None:
-        if self._seen < 0:
-            self._prompt = min(seq.prompt_length, len(seq.tokens))
-            self._seen = self._prompt
-            self._plan = Plan(self._rewriter, self._rewriter.rest(0, 0), 1, "", (), end_ids=self._end_ids)
-            self._ngrams.extend(seq.tokens[len(self._ngrams) :])
-        elif len(self._ngrams) < len(seq.tokens):
-            self._ngrams.extend(seq.tokens[len(self._ngrams) :])
-        tokens = seq.tokens
-        while self._seen < len(tokens):
-            if self._plan is None:
-                self._stray(tokens[self._seen])
-                self._seen += 1
-                continue
-            plan = self._plan
-            plan.grow(self._index + len(tokens) - self._seen)
-            while (
-                self._seen < len(tokens)
-                and self._index < len(plan.tokens)
-                and plan.tokens[self._index] == tokens[self._seen]
-            ):
-                self._index += 1
-                self._seen += 1
-            if self._seen < len(tokens):
-                self._mismatch(seq, tokens[self._seen])
-                self._seen += 1
-            if self._lost is not None and self._plan is not None:
-                self._judge()
-
-    def _stray(self, token: int) -> None:
-        assert self._lost is not None
-        self._lost.write(self._tokens[token])
-
-    def _context(self, seq: Sequence, upto: int) -> tuple[str, list[int]]:
-        """Text and tokens of the output's current line, up to the token at `upto`."""
-        begin = upto
-        texts = self._tokens
-        floor = max(self._prompt, upto - 64)
-        if self._source.cut_behind:
-            begin = max(begin - 1, floor)
-            while begin > floor and not texts[seq.tokens[begin - 1]].endswith("\n"):
-                begin -= 1
+        In sync, a copy breaks off at a steady rate, that of this answer so far. A guess has its fitted worth: tokens it is
+        expected to win, as a geometric law.
+        """
+        cursor = self._cursor
+        if cursor.lost is None or cursor.trial is None:
+            lasting = (STEADY + cursor.copied) / (1 + cursor.left)
         else:
-            while begin > floor:
-                begin -= 1
-                if texts[seq.tokens[begin]].lstrip("\r").startswith("\n"):
-                    break
-        ids = seq.tokens[begin:upto]
-        return texts.join(ids), ids
+            lasting = cursor.trial.gain
+        kept = lasting / (1.0 + lasting)
+        return [kept**place for place in range(1, k + 1)]
 
-    def _mismatch(self, seq: Sequence, token: int) -> None:
-        """The plan's next token is not `token`: the same text in other tokens, or a divergence."""
-        plan = self._plan
-        assert plan is not None
-        written = self._tokens[token]
-        chunk, offset = plan.locate(self._index)
-        rest = plan.cut(chunk, offset)
-        ahead = "".join([piece.text for piece in rest])
-        behind = plan.unit_behind(chunk)
-        shift = plan._shift
-        while len(ahead) < len(written) and chunk + 1 < len(plan.chunks):
-            chunk += 1
-            more = plan.chunks[chunk].pieces
-            rest += more
-            ahead += "".join([piece.text for piece in more])
-            behind = plan.unit_behind(chunk)
-        if ahead.startswith(written) and written:
-            left = len(written)
-            while left:
-                piece = rest[0]
-                if left >= len(piece.text):
-                    left -= len(piece.text)
-                    del rest[0]
-                else:
-                    start = piece.start if piece.rule else max(piece.end - (len(piece.text) - left), piece.start)
-                    rest[0] = type(piece)(piece.text[left:], start, piece.end, piece.rule, piece.at)
-                    left = 0
-            context, ids = self._context(seq, self._seen + 1)
-            self._plan = Plan(
-                self._rewriter, rest, behind, context, ids, shift=shift, extra=plan._extra, end_ids=self._end_ids
-            )
-            self._index = 0
-            return
-        if self._lost is not None and self._trial is not None and not self._confirmed():
-            # the guess was wrong: everything since the divergence is new text
-            self._lost.refused[self._trial.key] = self._lost.refused.get(self._trial.key, 0) + 1
-            emitted = self._tokens.join(plan.tokens[: self._index])
-            self._lost.write(emitted + written)
-            self._plan, self._trial = None, None
-            return
-        if self._lost is not None:
-            self._confirm()
-        self._credit(plan)
-        self._diverge(seq, rest, ahead, written, shift)
+    def _start(self) -> None:
+        rules = RuleBook(self._source)
+        for pattern, text in self._pairs:
+            rules.add(Rule(pattern, text, seeded=True))
+        self._rules = rules
+        self._recall = Recall()
+        self._cursor = Cursor(self._source, rules, self._texts, Words(), self._end_ids)
+        self._followed = -1  # tokens of the row that the cursor has seen; -1: not even the prompt
+        self._prompt = 0
 
-    def _credit(self, plan: Plan) -> None:
-        """Count the rules whose text the target wrote."""
-        chunk, offset = plan.locate(self._index)
-        for number in range(plan.counted, chunk + 1):
-            at = 0
-            for piece in plan.chunks[number].pieces:
-                at += len(piece.text)
-                if piece.rule is not None and (number < chunk or at <= offset):
-                    piece.rule.right += 1
-        plan.counted = chunk + 1
+    def _follow(self, seq: Sequence) -> None:
+        row = seq.tokens
+        if self._followed > len(row):
+            self._start()
+        if self._followed < 0:
+            self._prompt = self._followed = min(seq.prompt_length, len(row))
+            self._cursor.words = Words(self._texts.join(row[: self._prompt])[-PROMPT_TEXT:], self._source)
+            self._recall.index(row, self._prompt)
+        self._recall.index(row, INDEXED)
+        if self._followed < len(row):
+            self._cursor.advance(row, self._followed, self._prompt)
+            self._followed = len(row)
 
-    def _diverge(self, seq: Sequence, rest: list, ahead: str, written: str, shift: int) -> None:
-        source = self._source
-        same = 0
-        while same < min(len(written), len(ahead)) and written[same] == ahead[same]:
-            same += 1
-        at = same
-        piece = None
-        for piece in rest:
-            if at < len(piece.text):
-                break
-            at -= len(piece.text)
-        before = self._tokens.join(seq.tokens[max(self._prompt, self._seen - 100) : self._seen])[-TAIL:]
-        rule = None
-        place = -1
-        if piece is None:
-            offset, back = len(source.text), 0
-        elif piece.rule is not None:
-            rule, place = piece.rule, piece.at
-            offset = source.starts[piece.at] if piece.at >= 0 else piece.start
-            # how much of the rule's text was written already
-            back = at + (len(piece.rule.text) - len(piece.text))
-            if self._rules.find(rule.pattern, rule.left) is rule:
-                self._rules.refuse(rule, piece.at)
-        else:
-            offset, back = max(piece.end - (len(piece.text) - at), piece.start), 0
-            lexeme = source.lexeme_at(offset)
-            if lexeme < len(source) and is_word(source.lexemes[lexeme]):
-                back = offset - source.starts[lexeme]
-                offset = source.starts[lexeme]
-            elif lexeme == len(source) or (lexeme > 0 and source.starts[lexeme] == offset):
-                # a word that was copied whole and goes on: foo -> foobar
-                last = source.lexemes[lexeme - 1] if lexeme else ""
-                if written[same : same + 1].isidentifier() or written[same : same + 1].isdigit():
-                    if last and is_word(last):
-                        back = len(last)
-                        offset = source.starts[lexeme - 1]
-        text = before + written
-        cutoff = len(before) + same - back
-        old = self._lost
-        anchors = [] if old is None else old.anchors
-        self._lost = Lost(
-            offset=offset,
-            before=text[: max(cutoff, 0)][-TAIL:],
-            since=text[max(cutoff, 0) :],
-            shift=shift,
-            rule=rule,
-            place=place,
-            anchors=anchors[-2:],
-        )
-        self._plan, self._trial = None, None
+    def _guess(self, seq: Sequence, width: int) -> list[Guess]:
+        self._recall.index(seq.tokens, INDEXED_LOST)
+        return self._cursor.guess(seq.tokens, self._prompt, self._recall.find(seq.tokens), width)
 
-    def _confirmed(self) -> bool:
-        """The guess held: the target went on with about one word of the source (two, behind the place it left)."""
-        plan, trial = self._plan, self._trial
-        assert plan is not None and trial is not None and self._lost is not None
-        text = self._tokens.join(plan.tokens[: self._index])
-        need = 2 if trial.offset < self._lost.offset else 1
-        words = sum(1 for lexeme in as_pattern(text) if is_word(lexeme))
-        return words >= need or self._index >= 4
 
-    def _judge(self) -> None:
-        if self._trial is not None and self._index and self._confirmed():
-            self._confirm()
+def _tokens_of(guess: Guess, count: int) -> list[int]:
+    if guess.plan is None:
+        return (guess.tokens or [])[:count]
+    guess.plan.grow(count)
+    return guess.plan.tokens[:count]
 
-    def _confirm(self) -> None:
-        lost, trial = self._lost, self._trial
-        assert lost is not None and trial is not None
-        source = self._source
-        first, last = source.lexeme_at(lost.offset), source.lexeme_at(trial.offset)
-        if trial.extra is not None:
-            self._rules.add(trial.extra)
-        elif first <= last <= first + 40 and source.starts[last] == trial.offset and len(lost.since) < TAIL:
-            rule = explain(source, first, last, lost.since)
-            if rule is not None:
-                self._rules.add(general(rule, source, first))
-        anchors = lost.anchors
-        if abs(trial.offset - lost.offset) > 200 or trial.offset < lost.offset:
-            anchors = [*anchors, lost.offset][-3:]
-        self._lost = None
-        self._kept_anchors = anchors
-        self._trial = None
 
-    # -- guessing --
+class _Tree:
+    """Rows of tokens merged by their beginnings. Parents stand before children, as a Draft wants it."""
 
-    def _guess(self, seq: Sequence) -> None:
-        if self._plan is not None:
-            return  # a guess that is being accepted
-        lost = self._lost
-        assert lost is not None
-        context, ids = self._context(seq, len(seq.tokens))
-        best: Candidate | None = None
-        found = candidates(self._source, self._rules, lost, self._tokens, self._ngrams)
-        if HOOK is not None:
-            HOOK(self, seq, found, context, ids)
-        tried = 0
-        for candidate in found:
-            if best is not None and candidate.gain <= best.gain or tried >= 4:
-                break
-            if not candidate.tokens:
-                tried += 1
-                candidate.plan = self._plan_of(candidate, context, ids)
-                if not candidate.plan.agrees:
-                    candidate.gain = worth(candidate.kind, candidate.feats | {"disagrees": 1.0})
-            if best is None or candidate.gain > best.gain:
-                best = candidate
-        self._trial = best
-        if best is not None and best.plan is not None:
-            self._plan, self._index = best.plan, 0
+    def __init__(self, budget: int) -> None:
+        self._free = budget
+        self._reserved: list[int] = []
+        self._tokens: list[int] = []
+        self._parents: list[int] = []
+        self._children: dict[tuple[int, int], int] = {}
 
-    def _plan_of(self, candidate: Candidate, context: str, ids: list[int]) -> Plan:
-        source = self._source
-        unit = source.unit_at(candidate.offset)
-        pieces = self._rewriter.rest(candidate.offset, candidate.shift, candidate.extra)
-        if candidate.lead:
-            from specd.engine.propose.edit_rules import Piece
+    def reserve(self, count: int) -> None:
+        """Keep `count` tokens of the budget for a later branch."""
+        self._reserved.append(count)
 
-            pieces.insert(0, Piece(candidate.lead, candidate.offset, candidate.offset))
-        return Plan(
-            self._rewriter,
-            pieces,
-            unit + 1,
-            context,
-            ids,
-            shift=candidate.shift,
-            extra=candidate.extra,
-            end_ids=self._end_ids,
-        )
+    def add(self, row: list[int], *, main: bool) -> None:
+        """A branch; the main one takes what is not reserved."""
+        room = max(self._free - sum(self._reserved), 0) if main else min(self._reserved.pop(0), self._free)
+        parent = -1
+        for token in row:
+            node = self._children.get((parent, token))
+            if node is None:
+                if room <= 0:
+                    return
+                room -= 1
+                self._free -= 1
+                node = self._children[parent, token] = len(self._tokens)
+                self._tokens.append(token)
+                self._parents.append(parent)
+            parent = node
+
+    def draft(self) -> Draft:
+        if not self._tokens:
+            return EMPTY
+        return Draft(torch.tensor(self._tokens, dtype=torch.int32), torch.tensor(self._parents, dtype=torch.int32))

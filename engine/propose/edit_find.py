@@ -1,224 +1,215 @@
-"""Where the copy goes on after a divergence: guesses, each with the tokens it is expected to win."""
+"""Every other guess where the copy goes on: a word replaced, a line replaced, an insertion over, a new name to complete, a recalled
+row of tokens."""
 
-from dataclasses import dataclass, field
-from math import log, log1p, log2
+from math import log, log1p
 
-from specd.engine.propose.edit_plan import Plan
+from specd.engine.propose.edit_guess import WINDOW, Guess, Lost, Words, rank
+from specd.engine.propose.edit_match import match_guesses
+from specd.engine.propose.edit_recall import Recalled, follow
 from specd.engine.propose.edit_rules import Rule, RuleBook
-from specd.engine.propose.edit_source import LEXEME, Source, TokenText, is_word
-from specd.engine.propose.edit_weights import worth
-from specd.engine.propose.ngram import NgramIndex
+from specd.engine.propose.edit_source import LEXEME, Source, is_word
 
-WINDOW = 240  # bytes of output that alignment looks at
-DEEPEST = 32  # lexemes of a match that count
-TOP = 6
+MOST_LINES = 6  # that begin like the output's current one
+PARAGRAPH = 60  # lines ahead in which the next paragraph is looked for
+RECALLED = 64  # tokens taken from a recalled place
 
 
-@dataclass
-class Lost:
-    """A divergence: the source byte `offset` where the copy stopped, and the text written `since` then."""
-
-    offset: int
-    before: str
-    since: str
-    shift: int
-    rule: Rule | None = None  # the rule whose text was refused there
-    place: int = -1  # the lexeme where that rule had applied
-    anchors: list[int] = field(default_factory=list)
-    refused: dict[object, int] = field(default_factory=dict)
-    steps: int = 0
-
-    def write(self, text: str) -> None:
-        self.since += text
-        self.steps += 1
-
-
-@dataclass
-class Candidate:
-    """A guess: go on at source byte `offset` (behind the text `lead`, if any)."""
-
-    gain: float
-    offset: int
-    kind: str
-    shift: int = 0
-    lead: str = ""
-    extra: Rule | None = None
-    tokens: list[int] = field(default_factory=list)
-    plan: Plan | None = None
-    feats: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def key(self) -> object:
-        return self.offset, self.lead
-
-
-BASE = {"unruled": 3.9, "word": 1.05, "word1": 0.5, "affix": 1.2, "item": 0.4, "resume": 0.1, "here": 0.5, "next": 0.9, "next2": 0.3}
-
-
-def candidates(source: Source, rules: RuleBook, lost: Lost, tokens: TokenText, ngrams: NgramIndex) -> list[Candidate]:
-    found: list[Candidate] = []
-    since = lost.since
-    text = (lost.before + since)[-WINDOW:]
+def find_guesses(
+    source: Source, rules: RuleBook, lost: Lost, words: Words, tokens: list[int], recalled: list[Recalled]
+) -> list[Guess]:
+    """All guesses, best first."""
+    text = (lost.before + lost.since)[-WINDOW:]
     out: list[str] = LEXEME.findall(text)
+    new: list[str] = LEXEME.findall(lost.since[-WINDOW:])
     at = source.lexeme_at(lost.offset)
+    guesses = _after_rules(source, lost, out)
+    guesses += _words(source, lost, words, out, new, at)
+    guesses += match_guesses(source, rules, lost, out, len(new), words)
+    guesses += _lines(source, lost, words, text, at)
+    guesses += _insertion_over(source, lost, words, out, at)
+    for found in recalled:
+        features = (log(found.depth), log(found.count), found.share, log1p(lost.steps))
+        row = follow(tokens, found.position, RECALLED)
+        guesses.append(Guess(f"recall{min(found.depth, 5)}", -1, features, tokens=row))
+    return rank(guesses, lost, source)
+
+
+def _after_rules(source: Source, lost: Lost, out: list[str]) -> list[Guess]:
+    """A rule did not hold: the source as it is; or it held half: the rest of its text behind what was written in between."""
+    guesses = []
+    if lost.rule is not None and lost.since and source.text.startswith(lost.since, lost.offset):
+        guesses.append(Guess("unruled", lost.offset + len(lost.since), (), shift=lost.shift))
+    if lost.rest and lost.since:
+        cut = next((i for i, letter in enumerate(lost.rest) if not (letter.isalnum() or letter == "_")), len(lost.rest))
+        for lead in {lost.rest, lost.rest[cut:]} - {""}:
+            features = (float(len(lead) < len(lost.rest)), float(is_word(out[-1])), log1p(lost.steps))
+            guesses.append(Guess("rule rest", lost.offset, features, shift=lost.shift, lead=lead))
+    return guesses
+
+
+def _words(source: Source, lost: Lost, words: Words, out: list[str], new: list[str], at: int) -> list[Guess]:
+    """One word replaced by another; a name that gets a beginning or an end; a new name that the instruction holds."""
+    guesses: list[Guess] = []
+    last = out[-1] if out else ""
     old = source.lexemes[at] if at < len(source) else ""
-    new: list[str] = LEXEME.findall(since[-WINDOW:])
-    shift = lost.shift
+    known = float(last in words.known or last in source.places)
+    behind = source.starts[min(at + 1, len(source))]
+    replaced = len(new) == 1 and is_word(new[0]) and is_word(old)
+    if replaced:
+        word = new[0]
+        places = source.places[old]
+        passed = sum(place < at for place in places)
+        middle = float(at > 1 and "\n" not in source.lexemes[at - 2 : at])
+        again = log1p(len(places) - passed)
+        features = (float(passed > 0), known, likeness(word, old), middle, log1p(lost.steps), log(len(word)), again)
+        guesses.append(Guess("word", behind, features, shift=lost.shift, extra=None if passed else Rule((old,), word)))
+        rest = rest_of_affixed(word, old)
+        features = (known, float(word.endswith("_")), float(len(word) < 3), again, middle)
+        extra = None if passed else Rule((old,), word + rest)
+        guesses.append(Guess("affix", behind, features, shift=lost.shift, lead=rest, extra=extra))
+    elif old and len(new) == 1:
+        guesses.append(Guess("mark", behind, (float(old.isspace()),), shift=lost.shift))
+    if is_word(last):
+        named = [word for word in words.new if word.startswith(last) and word != last][:2]
+        for number, word in enumerate(named):
+            features = (log(len(last)), log1p(number), known)
+            extra = Rule((old,), word) if replaced else None
+            place = behind if replaced else lost.offset
+            guesses.append(Guess("named", place, features, shift=lost.shift, lead=word[len(last) :], extra=extra))
+    return guesses
 
-    def add(kind: str, offset: int, shift: int = shift, lead: str = "", extra: Rule | None = None, **feats: float) -> None:
-        found.append(Candidate(BASE.get(kind, 0.0), offset, kind, shift, lead, extra, feats=feats))
 
-    if lost.rule is not None and since:
-        if source.text.startswith(since, lost.offset):
-            add("unruled", lost.offset + len(since))
-
+def _lines(source: Source, lost: Lost, words: Words, text: str, at: int) -> list[Guess]:
+    """Source lines that begin like the output's current one; if that is empty, the lines that may come next."""
     line = text[text.rfind("\n") + 1 :]
     content = line.lstrip(" \t")
-    # one word replaced
-    if old and is_word(old):
-        word = new[0] if len(new) == 1 and is_word(new[0]) else ""
-        if word:
-            passed = sum(p < at for p in source.places.get(old, ()))
-            extra = None if passed else Rule((old,), word)
-            add("word", source.starts[at + 1], extra=extra, passed=float(passed > 0))
-            for lead in affixes(word, old):
-                add("affix", source.starts[at + 1], lead=lead, extra=None if passed else Rule((old,), word + lead))
-    elif old and len(new) == 1:
-        add("word1", source.starts[at + 1])
-
-    if out:
-        found.extend(matches(source, rules, lost, out, at))
+    home = source.line_of(at)
+    guesses = []
     if content:
         indent = len(line) - len(content)
-        home = source.line_of(at)
-        lines = source.lines_that_start_with(content)
-        for number in lines[:8]:
-            first = source.line_starts[number]
-            have = len(source.indent_of(number))
-            offset = source.starts[first] + have + len(content)
+        numbers = source.lines_that_begin(content, MOST_LINES)
+        for number in numbers:
+            first, have = source.line_starts[number], source.indent_of(number)
             far = number - home
-            gain = min(0.3 + 0.25 * len(content), 3.0) * near(far * 10)
-            found.append(
-                Candidate(gain, offset, "line", indent - have, feats={
-                    "chars": log1p(len(content)), "many": log(len(lines)), "fwd": log1p(max(far, 0)),
-                    "back": log1p(max(-far, 0)), "isback": float(far < 0),
-                })
+            for anchor in lost.anchors:
+                far = min(far, number - source.line_of(anchor), key=abs)
+            features = (
+                *(log1p(len(content)), log(len(numbers)), log1p(max(far, 0)), log1p(max(-far, 0)), float(far < 0)),
+                *(float(indent == have), words.mentions(source.lexemes[first : first + 6])),
             )
-    elif "\n" in since:
-        number = source.line_of(at)
-        for ahead, kind in ((0, "here"), (1, "next"), (2, "next2")):
-            if number + ahead < len(source.line_starts):
-                first = source.line_starts[number + ahead]
-                if source.starts[first] >= lost.offset:
-                    add(kind, source.starts[first] + (0 if not line else len(source.indent_of(number + ahead))))
-    if since:
-        add("resume", lost.offset, newline=float(since.endswith("\n")), steps=log1p(lost.steps))
-        lead = separator(source, at)
-        if lead and not since.endswith(lead):
-            for size in range(len(lead), 0, -1):
-                if since.endswith(lead[:size]):
-                    lead = lead[size:]
-                    break
-            add("item", lost.offset, lead=lead)
-    for n, gain in ((5, 2.6), (4, 1.9), (3, 1.4), (2, 0.9), (1, 0.45)):
-        position = ngrams.find(n)
-        if position is not None:
-            depth = n
-            hist = ngrams.tokens
-            while n == 5 and depth < 40 and depth < position and hist[position - 1 - depth] == hist[-1 - depth]:
-                depth += 1
-            found.append(Candidate(gain, -1, f"ngram{n}", tokens=ngrams.follow(position, 24), feats={"depth": log(depth)}))
+            guesses.append(Guess("line", source.starts[first] + have + len(content), features, shift=indent - have))
+        return guesses
+    if "\n" not in lost.since:
+        return []
+    since = lost.since.rstrip(" \t")
+    lines = since.count("\n")
+    blank = since.endswith("\n\n")
+    like = shared_words(since.rstrip("\n").rsplit("\n", 1)[-1], source.line(home))
+    ways = [(0, "here"), (1, "next"), (2, "next but one")]
+    if lines > 2:
+        ways.append((lines, "next of many"))
+    if blank:
+        ways += [(ahead, "paragraph") for ahead in [_paragraph(source, home)] if ahead]
+    for ahead, kind in ways:
+        number = home + ahead
+        if number >= len(source.line_starts) or source.starts[source.line_starts[number]] < lost.offset:
+            continue
+        first = source.line_starts[number]
+        have = source.indent_of(number) if line else 0
+        features = (
+            *(like, float(blank), log(lines), float(bool(line)), log1p(lost.steps)),
+            words.mentions(source.lexemes[first : first + 6]),
+        )
+        guesses.append(Guess(kind, source.starts[first] + have, features, shift=lost.shift))
+    return guesses
+
+
+def _paragraph(source: Source, home: int) -> int:
+    """Lines from `home` to the first one behind the next blank line; 0 if there is none near."""
+    for ahead in range(1, PARAGRAPH):
+        number = home + ahead
+        if number >= len(source.line_starts):
+            return 0
+        if source.is_blank(number - 1) and not source.is_blank(number):
+            return ahead
+    return 0
+
+
+def _insertion_over(source: Source, lost: Lost, words: Words, out: list[str], at: int) -> list[Guess]:
+    """What was written came on top: the source goes on where the copy stopped, there or at an earlier stop."""
+    if not lost.since:
+        return []
+    guesses = []
+    since, wordy, steps = lost.since, float(is_word(out[-1])), log1p(lost.steps)
+    line_over = float(since.endswith("\n"))
+    for number, anchor in enumerate([at, *reversed(lost.anchors)]):
+        offset = source.starts[anchor] if number else lost.offset
+        context = _common_end(since, source.text, offset)
+        if number and context < 2 and not line_over:
+            continue
+        features = (
+            line_over,
+            steps,
+            log1p(context),
+            float(context >= 4 or context == len(since)),
+            wordy,
+            float(number == 1),
+        )
+        guesses.append(Guess("back" if number else "resume", offset, features, shift=lost.shift))
+    lead = _separator(source, at)
+    for size in range(min(len(lead), len(since)), 0, -1):
+        if since.endswith(lead[:size]):
+            lead = lead[size:]
             break
-    for c in found:
-        if c.key in lost.refused:
-            c.feats["refused"] = log1p(lost.refused[c.key])
-        c.gain = worth(c.kind, c.feats)
-    found.sort(key=lambda c: -c.gain)
-    return found
+    if lead:
+        known = float(out[-1] in words.known or out[-1] in source.places)
+        guesses.append(
+            Guess("item", lost.offset, (wordy, float("\n" in lead), known, steps), shift=lost.shift, lead=lead)
+        )
+    return guesses
 
 
-def affixes(word: str, old: str) -> list[str]:
-    """What is left to write if the new name is `word`, a joint, and the old name."""
-    for size in range(min(len(word), len(old) - 1), 0, -1):
-        if word.endswith(old[:size]) and len(word) > size:
-            return [old[size:]]
+def likeness(a: str, b: str) -> float:
+    """Share of the shorter word that both begin or end with."""
+    most = min(len(a), len(b))
+    head = tail = 0
+    while head < most and a[head] == b[head]:
+        head += 1
+    while tail < most - head and a[-1 - tail] == b[-1 - tail]:
+        tail += 1
+    return (head + tail) / most if most else 0.0
+
+
+def shared_words(line: str, lexemes: list[str]) -> float:
+    """Share of a line's words that a written line holds."""
+    old = set(filter(is_word, lexemes[:60]))
+    return len(old.intersection(LEXEME.findall(line))) / len(old) if old else 0.0
+
+
+def rest_of_affixed(word: str, old: str) -> str:
+    """What is left to write of a new name that begins with `word` and ends with the old one: base -> base_|name, get -> get|Name."""
+    for size in range(min(len(word), len(old)) - 1, 0, -1):
+        if word.endswith(old[:size]):
+            return old[size:]
     if word.endswith("_"):
-        return [old]
+        return old
     if "_" in old or (old.islower() and word.islower()):
-        return ["_" + old]
-    return [old[0].upper() + old[1:]]
+        return "_" + old
+    return old[0].upper() + old[1:]
 
 
-def separator(source: Source, at: int) -> str:
-    """The punctuation and blanks in front of a lexeme, up to the word before."""
+def _separator(source: Source, at: int) -> str:
+    """Marks and blanks between a lexeme and the word before it."""
     lead = ""
-    while at > 0 and len(lead) < 40 and not is_word(source.lexemes[at - 1]) and not source.lexemes[at - 1][0].isdigit():
+    while at > 0 and len(lead) < 40 and not is_word(source.lexemes[at - 1]) and not source.lexemes[at - 1].isdigit():
         at -= 1
         lead = source.lexemes[at] + lead
     return lead
 
 
-def near(distance: int) -> float:
-    """How likely a place is, by its distance in lexemes from where the copy stopped."""
-    if distance >= 0:
-        return 1.0 / (1.0 + distance / 200)
-    return 0.5 / (1.0 - distance / 200)
-
-
-def matches(source: Source, rules: RuleBook, lost: Lost, out: list[str], at: int) -> list[Candidate]:
-    lexemes, starts, places = source.lexemes, source.starts, source.places
-    last = out[-1]
-    anchors = [at, *lost.anchors]
-    ends: list[tuple[int, int]] = [(place, len(last)) for place in source.places_of(last, anchors)]
-    for word in rules.written.get(last, ()):
-        ends += [(place, len(word)) for place in source.places_of(word, anchors)]
-    if is_word(last):
-        for word in source.words_that_start_with(last):
-            ends += [(place, len(last)) for place in source.places_of(word, anchors)[:16]]
-    total = len(lexemes) or 1
-    bits = [min(log2(total / len(places.get(lexeme, (0,)))), 12.0) for lexeme in out[-DEEPEST:]]
-    scored = []
-    written = rules.written
-    count = min(len(out), DEEPEST)
-    for place, length in ends:
-        whole = length == len(lexemes[place])
-        gained = bits[-1] if whole else bits[-1] * 0.6
-        depth = 1
-        limit = min(count, place + 1)
-        while depth < limit:
-            a, b = out[-1 - depth], lexemes[place - depth]
-            if a != b and not (written and (b in written.get(a, ()) or a in written.get(b, ()))):
-                break
-            gained += bits[-1 - depth]
-            depth += 1
-        scored.append((near(place - at) * 2 ** min(gained / 2, 40), gained, depth, place, length))
-    if not scored:
-        return []
-    scored.sort(reverse=True)
-    whole_sum = sum(s[0] for s in scored)
-    since_count = len(LEXEME.findall(lost.since[-WINDOW:]))
-    found = []
-    for score, gained, depth, place, length in scored[:TOP]:
-        shift = lost.shift
-        if place >= depth and len(out) > depth:
-            a, b = out[-1 - depth], lexemes[place - depth]
-            if a.isspace() and b.isspace() and "\n" not in (a, b) and len(out) > depth + 1 and out[-2 - depth] == "\n":
-                if place == depth or lexemes[place - depth - 1] == "\n":
-                    shift = len(a) - len(b)
-            elif a == "\n" and b.isspace() and b != "\n":
-                shift = -len(b)
-            elif b == "\n" and a.isspace() and a != "\n":
-                shift = len(a)
-        distance = place - at
-        share = score / whole_sum
-        gain = min(gained / 8, 3.9) * near(distance) * (0.3 + 0.7 * share)
-        if gained > 60:
-            gain = 4.0
-        found.append(
-            Candidate(gain, starts[place] + length, "match", shift, feats={
-                "bits": log1p(gained), "depth": log(depth), "share": share, "fwd": log1p(max(distance, 0)),
-                "back": log1p(max(-distance, 0)), "isback": float(distance < 0), "partial": float(length != len(lexemes[place])),
-                "covers": float(depth >= since_count), "nl": float(last == "\n"),
-            })
-        )
-    return found
+def _common_end(since: str, text: str, offset: int) -> int:
+    """Bytes that the written text and the source before `offset` end with alike, 40 at most."""
+    count = 0
+    while count < min(len(since), offset, 40) and since[-1 - count] == text[offset - 1 - count]:
+        count += 1
+    return count

@@ -3,11 +3,12 @@
 from bisect import bisect_right
 from collections.abc import Sequence as Tokens
 from dataclasses import dataclass
+from itertools import accumulate
 
 from specd.engine.propose.edit_rules import Piece, Rule, RuleBook
-from specd.engine.propose.edit_source import Source, TokenText
+from specd.engine.propose.edit_source import Source, TokenText, is_seam
 
-MOST_ENCODED = 4096  # lines whose tokens are remembered
+MOST_ENCODED = 4096  # short texts whose tokens are remembered
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,6 @@ class Chunk:
 
     tokens: list[int]
     pieces: list[Piece]
-    plain: bool = False  # no rule applied
 
 
 class Rewriter:
@@ -25,30 +25,35 @@ class Rewriter:
     def __init__(self, source: Source, rules: RuleBook, tokens: TokenText) -> None:
         self.source, self.rules, self.tokens = source, rules, tokens
         self._units: dict[tuple[int, int], Chunk] = {}
+        self._ends: dict[int, dict[int, int]] = {}
         self._encoded: dict[str, list[int]] = {}
         self._version = -1
 
     def unit(self, unit: int, shift: int, extra: Rule | None = None) -> Chunk:
-        """A unit under the rules, `extra` before the others, its indentation moved by `shift` characters."""
+        """A unit under the rules, `extra` before them, its line moved right by `shift` blanks (left if negative)."""
         if self._version != self.rules.version:
             self._units.clear()
             self._version = self.rules.version
-        if extra is not None:
-            return self._rewrite(unit, shift, extra)
-        chunk = self._units.get((unit, shift))
+        chunk = self._units.get((unit, shift)) if extra is None else None
         if chunk is None:
-            chunk = self._units[unit, shift] = self._rewrite(unit, shift, None)
+            source = self.source
+            start, end = source.unit_starts[unit], source.unit_end(unit)
+            pieces = self.rules.rewrite(source.lexeme_at(start), source.lexeme_at(end), extra)
+            pieces = shifted(source, pieces, shift)
+            plain = len(pieces) == 1 and not shift and pieces[0].rule is None
+            chunk = Chunk(source.unit_tokens[unit] if plain else self.tokenize(unit, pieces), pieces)
+            if extra is None:
+                self._units[unit, shift] = chunk
         return chunk
 
     def rest(self, offset: int, shift: int, extra: Rule | None = None) -> list[Piece]:
-        """What is left of the unit that holds byte `offset`. `shift` moves its indentation if `offset` stands before it."""
+        """What is left of the unit that holds the byte `offset`; `shift` moves lines that begin in it."""
         source = self.source
-        unit = source.unit_at(offset)
-        first, last = source.lexeme_at(offset), self._last(unit)
+        first, last = source.lexeme_at(offset), source.lexeme_at(source.unit_end(source.unit_at(offset)))
         pieces: list[Piece] = []
-        if first < last and source.starts[first] < offset:  # inside a lexeme no rule can apply
-            pieces.append(Piece(source.text[offset : source.starts[first + 1]], offset, source.starts[first + 1]))
+        if first < last and source.starts[first] < offset:  # no rule applies inside a lexeme
             first += 1
+            pieces.append(Piece(source.text[offset : source.starts[first]], offset, source.starts[first]))
         return shifted(source, pieces + self.rules.rewrite(first, last, extra), shift)
 
     def encode(self, text: str) -> list[int]:
@@ -60,115 +65,151 @@ class Rewriter:
             ids = self._encoded[text] = self.tokens.encode(text)
         return ids
 
-    def _last(self, unit: int) -> int:
-        end = self.source.unit_end(unit)
-        return self.source.lexeme_at(end) if end < len(self.source.text) else len(self.source)
-
-    def _rewrite(self, unit: int, shift: int, extra: Rule | None) -> Chunk:
+    def tokenize(self, unit: int, pieces: list[Piece], context: str = "") -> list[int]:
+        """Tokens of `context` and the pieces behind it: the unit's own tokens wherever they copy it, between seams, and new ones
+        around what was changed."""
         source = self.source
         start = source.unit_starts[unit]
-        pieces = self.rules.rewrite(source.lexeme_at(start), self._last(unit), extra)
-        plain = all(piece.rule is None for piece in pieces)
-        if plain and not shift:
-            return Chunk(source.unit_tokens[unit], pieces, True)
-        pieces = shifted(source, pieces, shift)
-        return Chunk(self.encode("".join([piece.text for piece in pieces])), pieces, plain)
+        ends = self._token_ends(unit)
+        own, text = source.unit_tokens[unit], source.text
+        ids: list[int] = []
+        pending = context  # text that waits to be tokenized
+        for number, piece in enumerate(pieces):
+            if (
+                piece.rule is not None
+                or len(piece.text) != piece.end - piece.start
+                or piece.text != text[piece.start : piece.end]
+            ):
+                pending += piece.text
+                continue
+            begin, stop = piece.start, piece.end
+            if pending or begin not in ends:
+                while begin < stop and not (is_seam(text, begin) and begin in ends):
+                    begin += 1
+            if number + 1 < len(pieces) or stop not in ends:
+                while stop > begin and not (is_seam(text, stop) and stop in ends):
+                    stop -= 1
+            if begin >= stop:
+                pending += piece.text
+                continue
+            ids += self.encode(pending + text[piece.start : begin])
+            ids += own[ends[begin] : ends[stop]]
+            pending = text[stop : piece.end]
+        return ids + self.encode(pending) if pending or start < 0 else ids
+
+    def _token_ends(self, unit: int) -> dict[int, int]:
+        """Byte offset -> index of the unit's token that begins there."""
+        ends = self._ends.get(unit)
+        if ends is None:
+            ids, start, text = self.source.unit_tokens[unit], self.source.unit_starts[unit], self.tokens
+            lengths = accumulate([len(text[token]) for token in ids], initial=start)
+            ends = self._ends[unit] = {offset: index for index, offset in enumerate(lengths)}
+        return ends
 
 
 def shifted(source: Source, pieces: list[Piece], shift: int) -> list[Piece]:
-    """`pieces` with the indentation of each line that starts in them moved by `shift` characters."""
+    """`pieces` with the indentation of each line that begins in them moved by `shift` blanks."""
     if not shift:
         return pieces
     out: list[Piece] = []
     for piece in pieces:
-        at_start = piece.rule is None and (piece.start == 0 or source.text[piece.start - 1] == "\n")
-        lines = piece.text.split("\n")
-        for number, line in enumerate(lines):
-            if (number or at_start) and line.strip():
-                blanks = len(line) - len(line.lstrip(" \t"))
-                blank = line[0] if blanks else " "
-                lines[number] = blank * max(blanks + shift, 0) + line[blanks:]
-        out.append(Piece("\n".join(lines), piece.start, piece.end, piece.rule, piece.at))
+        text = piece.text
+        if piece.rule is None:
+            lines = text.split("\n")
+            from_start = piece.start == 0 or source.text[piece.start - 1] == "\n"
+            for number, line in enumerate(lines):
+                if (number or from_start) and line.strip():
+                    blanks = len(line) - len(line.lstrip(" \t"))
+                    blank = line[0] if blanks else "\t" if source.text[:1] == "\t" else " "
+                    lines[number] = blank * max(blanks + shift, 0) + line[blanks:]
+            text = "\n".join(lines)
+        out.append(Piece(text, piece.start, piece.end, piece.rule, piece.at))
     return out
 
 
 class Plan:
-    """Tokens to draft from one place of the source on, and the way back from each token to that place."""
+    """Tokens to draft from one place of the source on, and the way back from each of them to that place."""
 
     def __init__(
         self,
         rewriter: Rewriter,
         pieces: list[Piece],
         unit: int,
-        context: str,
-        context_ids: Tokens[int],
+        line: Tokens[int],
         *,
         shift: int = 0,
         extra: Rule | None = None,
         end_ids: Tokens[int] = (),
     ) -> None:
-        """`pieces`: what is left of the current line; `unit`: the one to go on with behind it. `context`: the text of the line that
-        was emitted already, by the tokens `context_ids`."""
-        self._rewriter, self._shift, self._extra, self._end_ids = rewriter, shift, extra, list(end_ids)
-        self._next = unit
-        text = "".join([piece.text for piece in pieces])
-        ids = rewriter.encode(context + text)
-        given = len(context_ids)
-        self.agrees = ids[:given] == list(context_ids)
-        """False: the target would have cut what it wrote into other tokens if this rest came next."""
-        if self.agrees:
-            ids = ids[given:]
-        else:
-            ids = self._behind(ids, len(context)) or rewriter.encode(text)
-        self.tokens: list[int] = list(ids)
+        """`pieces`: what is left of `unit`; the units behind it follow. `line`: the tokens of the output's current line."""
+        self._rewriter, self._end_ids = rewriter, end_ids
+        self.shift, self.extra = shift, extra
+        self._next = unit + 1
+        self._ended = False
+        ids, self.agrees = self._join(unit, pieces, line)
+        self.tokens = list(ids)
         self.chunks = [Chunk(ids, pieces)]
         self._bases = [0]
-        self.counted = 0  # chunks whose rules have been credited
-        self._ended = False
+        self.credited = 0  # chunks whose rules have had their credit
 
-    def _behind(self, ids: list[int], context_bytes: int) -> list[int]:
-        """The tokens that start exactly behind the context, if there is such a border."""
+    def _join(self, unit: int, pieces: list[Piece], line: Tokens[int]) -> tuple[list[int], bool]:
+        """The tokens of `pieces` behind the line so far; False if the target would have cut its line into other tokens, had it
+        meant to go on like this."""
+        rewriter, texts = self._rewriter, self._rewriter.tokens
+        begin = len(line)
+        while begin > 0:
+            begin -= 1
+            before = texts[line[begin - 1]][-1:] if begin else ""
+            here = texts[line[begin]][:1]
+            if not begin or (before.isascii() and before.isalpha() and here.isascii() and not here.isalpha()):
+                break
+        given = list(line[begin:])
+        context = texts.join(given)
+        ids = rewriter.tokenize(unit, pieces, context)
+        if ids[: len(given)] == given:
+            return ids[len(given) :], True
         offset = 0
-        for index, id in enumerate(ids):
-            if offset == context_bytes:
-                return ids[index:]
-            offset += len(self._rewriter.tokens[id])
-        return []
+        for index, token in enumerate(ids):
+            if offset >= len(context):
+                if offset == len(context):
+                    return ids[index:], False
+                break
+            offset += len(texts[token])
+        return rewriter.tokenize(unit, pieces), False
 
     def grow(self, count: int) -> None:
         """Have at least `count` tokens, if the source holds so many."""
         tokens, source = self.tokens, self._rewriter.source
         while len(tokens) < count and not self._ended:
-            if self._next >= len(source.unit_starts):
-                self._ended = True
-                self.chunks.append(Chunk(self._end_ids, []))
-            else:
-                self.chunks.append(self._rewriter.unit(self._next, self._shift, self._extra))
-                self._next += 1
             self._bases.append(len(tokens))
+            if self._next < len(source.unit_starts):
+                self.chunks.append(self._rewriter.unit(self._next, self.shift, self.extra))
+                self._next += 1
+            else:
+                self._ended = True
+                self.chunks.append(Chunk(list(self._end_ids), []))
             tokens.extend(self.chunks[-1].tokens)
 
     def locate(self, index: int) -> tuple[int, int]:
         """Token index -> (chunk, byte offset in its text)."""
         chunk = max(bisect_right(self._bases, index) - 1, 0)
-        text = self._rewriter.tokens
-        return chunk, sum([len(text[id]) for id in self.tokens[self._bases[chunk] : index]])
+        texts = self._rewriter.tokens
+        return chunk, sum([len(texts[token]) for token in self.tokens[self._bases[chunk] : index]])
 
-    def unit_behind(self, chunk: int) -> int:
-        """The unit that follows a chunk."""
-        return self._next - (len(self.chunks) - 1 - chunk) + self._ended
+    def unit_of(self, chunk: int) -> int:
+        """The unit that a chunk is of."""
+        return self._next - (len(self.chunks) - chunk) + self._ended
 
     def cut(self, chunk: int, offset: int) -> list[Piece]:
         """The pieces of a chunk from byte `offset` of its text on."""
-        rest: list[Piece] = []
-        for piece in self.chunks[chunk].pieces:
-            length = len(piece.text)
-            if offset >= length:
-                offset -= length
-                continue
-            if offset:
-                start = piece.start if piece.rule else max(piece.end - (length - offset), piece.start)
-                piece = Piece(piece.text[offset:], start, piece.end, piece.rule, piece.at)
-                offset = 0
-            rest.append(piece)
-        return rest
+        return behind(self.chunks[chunk].pieces, offset)
+
+
+def behind(pieces: list[Piece], offset: int) -> list[Piece]:
+    """`pieces` without their first `offset` bytes."""
+    for number, piece in enumerate(pieces):
+        length = len(piece.text)
+        if offset < length or not offset:
+            return [piece.behind(offset) if offset else piece, *pieces[number + 1 :]]
+        offset -= length
+    return []

@@ -1,132 +1,110 @@
-"""The text an edit starts from, cut for drafting: lexemes to align by, units to tokenize by, and where each word stands.
+"""The text an edit starts from, cut for drafting: lexemes to align by, units to tokenize by, and where everything stands.
 
-All text in the edit proposer is *byte text*: a str with one character for each UTF-8 byte (latin-1), since a token may end in the
-middle of a character. `encode_bytes` and `decode_bytes` are the way in and out.
+All text inside the edit proposer is *byte text*: a str with one character for each UTF-8 byte (latin-1), since a token may end in
+the middle of a character.
 """
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence as Tokens
+from collections.abc import Iterable
+from itertools import accumulate, pairwise
 from typing import Protocol
 
 LEXEME = re.compile(r"[A-Za-z_\x80-\xff][A-Za-z0-9_\x80-\xff]*|[0-9]+|\n|[ \t\r\f\v]+|.", re.DOTALL)
-NEAR = 400  # lexemes around an anchor in which a frequent lexeme is looked for
-MOST_PLACES = 48  # places of one lexeme that a search looks at
+MOST_BYTES = 1 << 18  # of predicted text; no context window holds an answer longer than that
+MOST_PLACES = 32  # of one lexeme that a search looks at
+KEY = 80  # bytes of a line that a search by its beginning compares
+
+_CUT_BEHIND = re.compile(r"\n(?=[ \t\r\f\v]*[^\s])")  # line end | indentation, text
+_CUT_BEFORE = re.compile(r"(?=\r?\n[ \t\f\v]*[^\s])")  # | line end, indentation, text
 
 
 class TextTokenizer(Protocol):
-    """What the edit proposer asks of a tokenizer."""
+    """What the edit proposer asks of a tokenizer; `specd.engine.tokenizer.Tokenizer` is one."""
 
     def encode(self, text: str) -> list[int]: ...
-    def token_bytes(self, id: int, /) -> bytes: ...
+    def token_bytes(self, token: int) -> bytes: ...
 
 
-def encode_bytes(text: str) -> str:
-    """A str -> byte text. Lone surrogates, which no UTF-8 holds, become "?"."""
+def to_bytes(text: str) -> str:
+    """str -> byte text. What UTF-8 cannot hold (lone surrogates) becomes "?"."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("latin-1")
 
 
-def decode_bytes(text: str) -> str:
-    """Byte text -> str; bytes of a cut-off character are left out."""
+def from_bytes(text: str) -> str:
+    """Byte text -> str, without the bytes of characters that are cut off."""
     return text if text.isascii() else text.encode("latin-1").decode("utf-8", "ignore")
 
 
 def is_word(lexeme: str) -> bool:
-    """True for identifiers, keywords and runs of letters; not for numbers."""
+    """True for an identifier, a keyword, a run of letters; not for a number."""
     first = lexeme[:1]
     return first.isalpha() or first == "_" or first >= "\x80"
 
 
-class TokenText:
-    """Token ids -> byte text, remembered by id."""
+def is_seam(text: str, at: int) -> bool:
+    """No byte-level tokenizer in use merges across this place: a letter stands before it and none behind."""
+    if not 0 < at < len(text):
+        return True
+    before, behind = text[at - 1], text[at]
+    return before.isascii() and before.isalpha() and behind.isascii() and not behind.isalpha()
+
+
+class TokenText(dict[int, str]):
+    """Token id -> its byte text, filled as ids are asked for."""
 
     def __init__(self, tokenizer: TextTokenizer) -> None:
+        super().__init__()
         self._tokenizer = tokenizer
-        self._text: dict[int, str] = {}
 
-    def __getitem__(self, id: int) -> str:
-        text = self._text.get(id)
-        if text is None:
-            text = self._text[id] = self._tokenizer.token_bytes(id).decode("latin-1")
+    def __missing__(self, token: int) -> str:
+        text = self[token] = self._tokenizer.token_bytes(token).decode("latin-1")
         return text
 
-    def join(self, ids: Tokens[int]) -> str:
-        return "".join([self[id] for id in ids])
+    def join(self, tokens: Iterable[int]) -> str:
+        return "".join([self[token] for token in tokens])
 
     def encode(self, text: str) -> list[int]:
         """Byte text -> token ids."""
-        return self._tokenizer.encode(decode_bytes(text)) if text else []
+        return self._tokenizer.encode(from_bytes(text)) if text else []
 
 
 class Source:
-    """Byte text as lexemes and units.
+    """Byte text as lexemes, lines and units.
 
-    A *unit* is a line with its end and the blank lines behind it, or, for tokenizers that glue a line end to the indentation
-    behind it, a line end and the line behind it: the pieces that can be tokenized apart and give the tokens of the whole.
+    A *unit* is a line with its end and the blank lines behind it; or, for tokenizers that glue a line end to the indentation that
+    follows, a line end and the line behind it: pieces whose tokens, one after the other, are the tokens of the whole.
     """
 
     def __init__(self, text: str, tokens: TokenText) -> None:
-        ids = tokens.encode(encode_bytes(text))
+        ids = tokens.encode(to_bytes(text)[:MOST_BYTES])
+        lengths = [len(tokens[token]) for token in ids]
         self.text = tokens.join(ids)  # as the tokenizer sees it: some normalise
-        self.lexemes = LEXEME.findall(self.text)
-        self.starts: list[int] = []  # byte offset of each lexeme, and of the end
-        offset = 0
-        places: dict[str, list[int]] = {}
+        self.lexemes: list[str] = LEXEME.findall(self.text)
+        self.starts = [0, *accumulate(map(len, self.lexemes))]  # byte offset of each lexeme, and of the end
+        self.places: dict[str, list[int]] = {}
         for index, lexeme in enumerate(self.lexemes):
-            self.starts.append(offset)
-            offset += len(lexeme)
-            places.setdefault(lexeme, []).append(index)
-        self.starts.append(offset)
-        self.places = places
-        self.vocabulary = sorted(places)
-        self._cut(ids, tokens)
-        self._lines()
+            if lexeme in self.places:
+                self.places[lexeme].append(index)
+            else:
+                self.places[lexeme] = [index]
+        self._words = sorted(filter(is_word, self.places))
+        self._cut(ids, lengths)
+        self.line_starts = [0, *(index + 1 for index in self.places.get("\n", ()))]  # first lexeme of each line
+        self._contents: list[tuple[str, int]] | None = None
 
     def __len__(self) -> int:
         return len(self.lexemes)
 
-    def _cut(self, ids: list[int], tokens: TokenText) -> None:
-        """Choose where units begin and slice the tokens of the whole at these places."""
-        ends = {0}
-        offset = 0
-        for id in ids:
-            offset += len(tokens[id])
-            ends.add(offset)
-        text = self.text
-        behind = [m.end() for m in re.finditer(r"\n(?=[ \t\r\f\v]*[^\s])", text)]
-        before = [m.start() for m in re.finditer(r"\r?\n(?=[ \t\f\v]*[^\s])", text)]
+    def _cut(self, ids: list[int], lengths: list[int]) -> None:
+        ends = {end: index + 1 for index, end in enumerate(accumulate(lengths))}
+        behind = [found.end() for found in _CUT_BEHIND.finditer(self.text)]
+        before = [found.start() for found in _CUT_BEFORE.finditer(self.text)]
         self.cut_behind = sum(cut in ends for cut in behind) >= sum(cut in ends for cut in before)
-        cuts = [cut for cut in (behind if self.cut_behind else before) if cut in ends and cut]
+        cuts = [cut for cut in (behind if self.cut_behind else before) if cut in ends]
         self.unit_starts = [0, *cuts]
-        self.unit_tokens: list[list[int]] = []
-        where: list[int] = []
-        wanted = iter([*cuts, None])
-        cut = next(wanted)
-        offset = 0
-        for index, id in enumerate(ids):
-            if offset == cut:
-                where.append(index)
-                cut = next(wanted)
-            offset += len(tokens[id])
-        edges = [0, *where, len(ids)]
-        self.unit_tokens = [ids[a:b] for a, b in zip(edges, edges[1:], strict=False)]
-        del self.unit_starts[len(self.unit_tokens) :]
-
-    def _lines(self) -> None:
-        """Line table: start lexeme of each line's content, its indentation, and an index by content."""
-        self.line_starts = [0]
-        for index in self.places.get("\n", ()):
-            self.line_starts.append(index + 1)
-        self.by_content: dict[str, list[int]] = {}
-        text, starts = self.text, self.starts
-        contents: list[tuple[str, int]] = []
-        for line, first in enumerate(self.line_starts):
-            last = self.line_starts[line + 1] - 1 if line + 1 < len(self.line_starts) else len(self.lexemes)
-            content = text[starts[first] : starts[last]].strip()
-            if content:
-                contents.append((content[:80], line))
-        contents.sort()
-        self.contents = contents
+        borders = [0, *(ends[cut] for cut in cuts), len(ids)]
+        self.unit_tokens = [ids[a:b] for a, b in pairwise(borders)]
 
     def unit_at(self, offset: int) -> int:
         """The unit that holds the byte at `offset`."""
@@ -137,45 +115,58 @@ class Source:
         return self.unit_starts[unit + 1] if unit + 1 < len(self.unit_starts) else len(self.text)
 
     def lexeme_at(self, offset: int) -> int:
-        """Index of the lexeme that holds the byte at `offset`; len(self) at the end."""
-        return bisect_right(self.starts, offset) - 1
+        """The lexeme that holds the byte at `offset`; len(self) at the end of the text."""
+        return min(bisect_right(self.starts, offset) - 1, len(self.lexemes))
 
     def line_of(self, lexeme: int) -> int:
         """The line that a lexeme is in."""
         return bisect_right(self.line_starts, lexeme) - 1
 
-    def indent_of(self, line: int) -> str:
-        """Leading blanks of a line."""
-        first = self.line_starts[line]
-        lexeme = self.lexemes[first] if first < len(self.lexemes) else ""
-        return lexeme if lexeme[:1] in (" ", "\t") else ""
+    def line(self, number: int) -> list[str]:
+        """A line's lexemes without its end."""
+        first = self.line_starts[number]
+        last = self.line_starts[number + 1] - 1 if number + 1 < len(self.line_starts) else len(self.lexemes)
+        return self.lexemes[first:last]
 
-    def lines_that_start_with(self, content: str, limit: int = 16) -> list[int]:
-        """Lines whose text behind the indentation starts with `content`."""
-        content = content[:80]
-        at = bisect_left(self.contents, (content, -1))
+    def indent_of(self, number: int) -> int:
+        """Bytes of blanks that a line begins with."""
+        first = self.line_starts[number]
+        lexeme = self.lexemes[first] if first < len(self.lexemes) else ""
+        return len(lexeme) if lexeme[:1] in (" ", "\t") else 0
+
+    def is_blank(self, number: int) -> bool:
+        """The line holds nothing but blanks."""
+        return not "".join(self.line(number)).strip()
+
+    def lines_that_begin(self, content: str, limit: int) -> list[int]:
+        """Lines whose text behind the indentation begins with `content`; at most `limit`."""
+        if self._contents is None:
+            lines = ("".join(self.line(number)[:KEY]).strip()[:KEY] for number in range(len(self.line_starts)))
+            self._contents = sorted((line, number) for number, line in enumerate(lines) if line)
+        content = content[:KEY]
+        at = bisect_left(self._contents, (content, -1))
         found = []
-        while at < len(self.contents) and len(found) < limit and self.contents[at][0].startswith(content):
-            found.append(self.contents[at][1])
+        while at < len(self._contents) and len(found) < limit and self._contents[at][0].startswith(content):
+            found.append(self._contents[at][1])
             at += 1
         return found
 
-    def places_of(self, lexeme: str, anchors: list[int]) -> list[int]:
-        """Lexeme indices where `lexeme` stands: all if they are few, else those near the anchors."""
+    def places_near(self, lexeme: str, anchors: Iterable[int]) -> list[int]:
+        """Where a lexeme stands: everywhere if that is rare, else around the anchors (lexeme indices)."""
         places = self.places.get(lexeme, [])
         if len(places) <= MOST_PLACES:
             return places
         near: set[int] = set()
         for anchor in anchors:
             at = bisect_left(places, anchor)
-            near.update(places[max(at - 8, 0) : at + 24])
+            near.update(places[max(at - 6, 0) : at + 14])
         return sorted(near)
 
-    def words_that_start_with(self, prefix: str, limit: int = 8) -> list[str]:
-        """Distinct longer words of the text that start with `prefix`."""
-        at = bisect_right(self.vocabulary, prefix)
+    def words_that_begin(self, prefix: str, limit: int) -> list[str]:
+        """Distinct longer words of the text that begin with `prefix`; at most `limit`."""
+        at = bisect_right(self._words, prefix)
         found = []
-        while at < len(self.vocabulary) and len(found) < limit and self.vocabulary[at].startswith(prefix):
-            found.append(self.vocabulary[at])
+        while at < len(self._words) and len(found) < limit and self._words[at].startswith(prefix):
+            found.append(self._words[at])
             at += 1
         return found

@@ -1,0 +1,244 @@
+"""Following an answer along the text it edits: the place of the copy, and what to do when it leaves it.
+
+In sync, a plan holds the tokens of the rewritten rest and the cursor counts those that came. At a token that is not the plan's the
+*text* decides: the same text in other tokens is no divergence. After one, each step tries the best guess where the copy goes on; one
+that holds for about a word is confirmed, and what was written instead of the source between is learnt from.
+"""
+
+from collections.abc import Sequence as Tokens
+
+from specd.engine.propose.edit_find import find_guesses
+from specd.engine.propose.edit_guess import WINDOW, Guess, Lost, Words
+from specd.engine.propose.edit_learn import Seen, learn
+from specd.engine.propose.edit_plan import Plan, Rewriter, behind
+from specd.engine.propose.edit_recall import Recalled
+from specd.engine.propose.edit_rules import Piece, RuleBook, as_pattern
+from specd.engine.propose.edit_source import Source, TokenText, is_word
+
+CONTEXT = 24  # tokens of the output that a plan is joined to
+MOST_PLANS = 4  # guesses that are tokenized in one step
+MOST_LEARNT = 400  # bytes written between leaving the source and coming back that a rule is sought in
+MOST_SINCE = 4096  # bytes kept of what was written since a divergence
+FAR = 60  # lexemes: a jump over more remembers where it came from
+ANCHORS = 3
+
+
+class Cursor:
+    """`plan` and `index`: tokens to draft next are plan.tokens[index:]. `lost`: the divergence that is not settled yet."""
+
+    def __init__(self, source: Source, rules: RuleBook, texts: TokenText, words: Words, end_ids: Tokens[int]) -> None:
+        self.source, self.rules, self.words = source, rules, words
+        self._texts, self._end_ids = texts, end_ids
+        self._rewriter = Rewriter(source, rules, texts)
+        self._seen: Seen = set()
+        self._anchors: list[int] = []
+        self.lost: Lost | None = None
+        self.trial: Guess | None = None
+        self.others: list[Guess] = []  # guesses drafted beside the trial, in a tree
+        self.plan: Plan | None = Plan(self._rewriter, self._rewriter.rest(0, 0), 0, (), end_ids=end_ids)
+        self.index = 0
+        self.copied = 0  # tokens accepted from plans, and divergences, for the survival of a draft
+        self.left = 0
+
+    def advance(self, row: list[int], start: int, prompt: int) -> None:
+        """The row gained row[start:]; `prompt`: where the answer begins in it."""
+        if self.others and start < len(row):
+            self._choose(row, start)
+        while start < len(row):
+            plan = self.plan
+            if plan is None:
+                if self.lost is not None:
+                    self._write(self._texts.join(row[start:]))
+                self.trial = None
+                return
+            plan.grow(self.index + len(row) - start)
+            ahead = plan.tokens[self.index : self.index + len(row) - start]
+            same = len(ahead)
+            if ahead != row[start:]:
+                same = next((i for i, (a, b) in enumerate(zip(ahead, row[start:], strict=False)) if a != b), len(ahead))
+            self.index += same
+            start += same
+            self.copied += same
+            if start < len(row):
+                self._leave(row, start, prompt)
+                start += 1
+        if self.lost is not None and self.plan is not None and self._is_confirmed():
+            self._confirm()
+
+    def guess(self, row: list[int], prompt: int, recalled: list[Recalled], width: int = 1) -> list[Guess]:
+        """While lost: make the best guess the plan and return up to `width` guesses, best first."""
+        lost = self.lost
+        if lost is None or self.plan is not None:
+            return []
+        line = row[max(prompt, len(row) - CONTEXT) :]
+        chosen: list[Guess] = []
+        planned = 0
+        for guess in find_guesses(self.source, self.rules, lost, self.words, row, recalled):
+            if len(chosen) >= width and (guess.gain <= chosen[width - 1].gain or planned >= MOST_PLANS + width):
+                break
+            if guess.tokens is None:
+                planned += 1
+                guess.plan = self._plan_of(guess, line)
+                if not guess.plan.agrees:
+                    guess.disagree()
+            chosen.append(guess)
+            chosen.sort(key=lambda each: -each.gain)
+        self.others = chosen[1:width]
+        self.trial = chosen[0] if chosen else None
+        if self.trial is not None and self.trial.plan is not None:
+            self.plan, self.index = self.trial.plan, 0
+        return chosen[:width]
+
+    def _plan_of(self, guess: Guess, line: Tokens[int]) -> Plan:
+        pieces = self._rewriter.rest(guess.offset, guess.shift, guess.extra)
+        if guess.lead:
+            pieces.insert(0, Piece(guess.lead, guess.offset, guess.offset))
+        unit = self.source.unit_at(guess.offset)
+        return Plan(self._rewriter, pieces, unit, line, shift=guess.shift, extra=guess.extra, end_ids=self._end_ids)
+
+    def _choose(self, row: list[int], start: int) -> None:
+        """Of the guesses that a tree drafted, follow the one that the target followed furthest."""
+
+        def length(guess: Guess) -> int:
+            tokens = guess.tokens or []
+            if guess.plan is not None:
+                guess.plan.grow(len(row) - start)
+                tokens = guess.plan.tokens
+            return next(
+                (i for i, (a, b) in enumerate(zip(tokens, row[start:], strict=False)) if a != b), len(row) - start
+            )
+
+        best = max([*([self.trial] if self.trial else []), *self.others], key=length)
+        self.others = []
+        if best is not self.trial:
+            self.trial, self.plan, self.index = best, best.plan, 0
+
+    def _write(self, text: str) -> None:
+        assert self.lost is not None
+        self.lost.write(text)
+        if len(self.lost.since) > MOST_SINCE:
+            self.lost.since = self.lost.since[-MOST_SINCE // 2 :]
+
+    def _leave(self, row: list[int], at: int, prompt: int) -> None:
+        """The token row[at] is not the plan's next."""
+        plan = self.plan
+        assert plan is not None
+        written = self._texts[row[at]]
+        chunk, offset = plan.locate(self.index)
+        rest = plan.cut(chunk, offset)
+        ahead = "".join([piece.text for piece in rest])
+        while len(ahead) < len(written) and chunk + 1 < len(plan.chunks):
+            chunk += 1
+            rest = rest + plan.chunks[chunk].pieces
+            ahead = "".join([piece.text for piece in rest])
+        if written and ahead.startswith(written):  # the same text in other tokens
+            line = row[max(prompt, at + 1 - CONTEXT) : at + 1]
+            rejoined = Plan(
+                *(
+                    self._rewriter,
+                    behind(rest, len(written)),
+                    min(plan.unit_of(chunk), len(self.source.unit_starts) - 1),
+                    line,
+                ),
+                shift=plan.shift,
+                extra=plan.extra,
+                end_ids=self._end_ids,
+            )
+            self.plan, self.index = rejoined, 0
+            return
+        if self.lost is not None:
+            if not self._is_confirmed():
+                if self.trial is not None:
+                    key = self.trial.key
+                    self.lost.refused[key] = self.lost.refused.get(key, 0) + 1
+                self._write(self._texts.join(plan.tokens[: self.index]) + written)
+                self.plan = self.trial = None
+                return
+            self._confirm()
+        self._credit(plan)
+        self.left += 1
+        before = self._texts.join(row[max(prompt, at - 2 * CONTEXT - 16) : at])
+        self.lost = self._diverge(rest, ahead, before, written, plan.shift)
+        self.plan = self.trial = None
+
+    def _diverge(self, rest: list[Piece], ahead: str, before: str, written: str, shift: int) -> Lost:
+        """Where the copy stopped: in front of the word that came out different."""
+        source = self.source
+        same = 0
+        while same < min(len(written), len(ahead)) and written[same] == ahead[same]:
+            same += 1
+        piece, inside = None, same
+        for candidate in rest:
+            refused = not candidate.text and source.text.startswith(
+                written[inside : inside + 8] or "\0", candidate.start
+            )
+            if inside < len(candidate.text) or (
+                not inside and refused
+            ):  # `refused`: a deletion that did not take place
+                piece = candidate
+                break
+            inside -= len(candidate.text)
+        rule, over = None, ""
+        offset, back = (
+            len(source.text),
+            0,
+        )  # back: bytes of the output before the difference that belong to the divergence
+        if piece is not None and piece.rule is not None:
+            rule = piece.rule
+            back = inside + len(rule.text) - len(piece.text)
+            offset = source.starts[piece.at]
+            if back and not source.text.startswith(rule.text[:back], offset):  # the new text, but not all of it
+                over, offset, back = rule.text[back:], piece.end, 0
+                self.rules.keep(rule, piece.at, wrong=False)
+                rule = None
+            else:
+                self.rules.keep(rule, piece.at, wrong=True)
+        elif piece is not None:
+            offset = max(piece.end - (len(piece.text) - inside), piece.start)
+        if rule is None and not over:
+            lexeme = source.lexeme_at(offset)
+            longer = written[same : same + 1]
+            if lexeme < len(source) and is_word(source.lexemes[lexeme]) and source.starts[lexeme] < offset:
+                back = offset - source.starts[lexeme]
+            elif lexeme and is_word(source.lexemes[lexeme - 1]) and (longer.isalnum() or longer == "_"):
+                back = len(source.lexemes[lexeme - 1])  # a word that was copied whole and goes on
+            offset -= back
+        text = before + written
+        border = max(len(before) + same - back, 0)
+        return Lost(offset, text[:border][-WINDOW:], text[border:], shift, rule, over, list(self._anchors))
+
+    def _credit(self, plan: Plan) -> None:
+        """Count the rules whose text the target wrote."""
+        chunk, offset = plan.locate(self.index)
+        for number in range(plan.credited, chunk + 1):
+            end = 0
+            for piece in plan.chunks[number].pieces:
+                end += len(piece.text)
+                if piece.rule is not None and (number < chunk or end <= offset):
+                    piece.rule.right += 1
+        plan.credited = chunk + 1
+
+    def _is_confirmed(self) -> bool:
+        """The guess held for about a word of the source, or two behind the place that was left."""
+        assert self.plan is not None and self.lost is not None
+        if self.trial is None or self.index >= 4:
+            return True
+        if not self.index:
+            return False
+        text = self._texts.join(self.plan.tokens[: self.index])
+        return sum(map(is_word, as_pattern(text))) >= (2 if self.trial.offset < self.lost.offset else 1)
+
+    def _confirm(self) -> None:
+        """The trial is where the copy goes on."""
+        lost, trial, source = self.lost, self.trial, self.source
+        self.lost = self.trial = None
+        if lost is None or trial is None:
+            return
+        first, last = source.lexeme_at(lost.offset), source.lexeme_at(trial.offset)
+        if trial.extra is not None:
+            self.rules.add(trial.extra)
+        elif first <= last <= first + FAR and source.starts[last] == trial.offset and len(lost.since) < MOST_LEARNT:
+            learn(self.rules, source, first, last, lost.since + trial.lead, self._seen)
+        self._anchors = [anchor for anchor in self._anchors if anchor != last]
+        if not 0 <= last - first <= FAR:
+            self._anchors = [*self._anchors, first][-ANCHORS:]

@@ -1,0 +1,138 @@
+"""A guess where the copy goes on, and how much it is worth: the shared vocabulary of the modules that make guesses."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import exp, log1p
+
+from specd.engine.propose.edit_plan import Plan
+from specd.engine.propose.edit_rules import Rule
+from specd.engine.propose.edit_source import LEXEME, Source, is_word
+from specd.engine.propose.edit_weights import CAP, WEIGHTS
+
+WINDOW = 240  # bytes of output that guesses are made from
+ANSWER_FENCE = 40  # the fence that opens the answer stands so close to the prompt's end
+
+
+@dataclass
+class Lost:
+    """A divergence: the copy stopped before the source byte `offset`, and `since` was written instead."""
+
+    offset: int
+    before: str  # the output's end before that, WINDOW bytes at least if there were so many
+    since: str
+    shift: int = 0  # blanks that the copy's indentation was moved by
+    rule: Rule | None = None  # the rule whose text was refused here
+    rest: str = ""  # what a rule whose text was begun would still have written
+    anchors: list[int] = field(default_factory=list)  # lexemes where the copy stopped before it jumped elsewhere
+    refused: dict[tuple[int, str], int] = field(default_factory=dict)  # guess -> times it was wrong
+    steps: int = 0
+
+    def write(self, text: str) -> None:
+        """One more step wrote `text`, none of it a copy from where a guess had said."""
+        self.since += text
+        self.steps += 1
+
+
+class Guess:
+    """Go on at source byte `offset`, behind the text `lead`; or with `tokens`, for what is not in the source (offset -1).
+
+    `gain`: tokens, up to CAP, that it is expected to win.
+    """
+
+    __slots__ = (
+        "backing",
+        "extra",
+        "features",
+        "gain",
+        "kind",
+        "lead",
+        "next",
+        "offset",
+        "plan",
+        "score",
+        "shift",
+        "tokens",
+    )
+
+    def __init__(
+        self,
+        kind: str,
+        offset: int,
+        features: tuple[float, ...],
+        *,
+        shift: int = 0,
+        lead: str = "",
+        extra: Rule | None = None,
+        tokens: list[int] | None = None,
+    ) -> None:
+        self.kind, self.offset, self.features = kind, offset, features
+        self.shift, self.lead, self.extra, self.tokens = shift, lead, extra, tokens
+        weights = WEIGHTS[kind]
+        score = weights.bias
+        for weight, feature in zip(weights.features, features, strict=True):
+            score += weight * feature
+        self.score = score
+        self.gain = CAP / (1.0 + exp(-score))
+        self.plan: Plan | None = None
+        self.next = ""
+        self.backing = 0.0  # log1p of the gain of the best guess of another kind that goes on alike
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """Guesses with one key say the same."""
+        return self.offset, self.lead
+
+    def shift_score(self, by: float) -> None:
+        """Evidence that every kind of guess has."""
+        self.score += by
+        self.gain = CAP / (1.0 + exp(-self.score))
+
+    def disagree(self) -> None:
+        """The tokens written so far are not those that would lead to it."""
+        self.shift_score(WEIGHTS[self.kind].disagrees)
+
+
+class Words:
+    """Words of the prompt, and those of its instruction."""
+
+    def __init__(self, prompt: str = "", source: Source | None = None) -> None:
+        places = {} if source is None else source.places
+        self.known = set(filter(is_word, LEXEME.findall(prompt)))
+        tail = prompt[-3000:]
+        fence = tail.rfind("```")
+        if fence >= 0 and len(tail) - fence < ANSWER_FENCE:
+            tail = tail[:fence]
+            fence = tail.rfind("```")
+        tail = tail[fence + 3 :] if fence >= 0 else tail[-800:]
+        said = [word for word in LEXEME.findall(tail) if is_word(word) and len(word) > 2]
+        self.said = {word for word in said if len(places.get(word, ())) <= 20}
+        self.new = [word for word in dict.fromkeys(reversed(said)) if word not in places]
+
+    def mentions(self, lexemes: Iterable[str]) -> float:
+        """1.0 if the instruction holds one of the lexemes, else 0.0."""
+        return 0.0 if self.said.isdisjoint(lexemes) else 1.0
+
+
+def rank(guesses: list[Guess], lost: Lost, source: Source) -> list[Guess]:
+    """Best first, after guesses that go on alike have backed each other."""
+    groups: dict[str, list[Guess]] = {}
+    for guess in guesses:
+        if guess.offset >= 0:
+            guess.next = (guess.lead or source.text[guess.offset : guess.offset + 3])[:3]
+        groups.setdefault(guess.next, []).append(guess)
+    for text, group in groups.items():
+        if len(group) < 2 or not text:
+            continue
+        first = max(group, key=lambda guess: guess.gain)
+        others = [guess.gain for guess in group if guess.kind != first.kind]
+        second = max(others, default=0.0)
+        backing = {True: log1p(second), False: log1p(first.gain)}
+        for guess in group:
+            guess.backing = backing[guess.kind == first.kind]
+            guess.shift_score(WEIGHTS[guess.kind].votes * guess.backing)
+    if lost.refused:
+        for guess in guesses:
+            times = lost.refused.get(guess.key)
+            if times:
+                guess.shift_score(WEIGHTS[guess.kind].refused * log1p(times))
+    return sorted(guesses, key=lambda guess: -guess.gain)

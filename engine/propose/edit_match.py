@@ -1,0 +1,113 @@
+"""Guesses by alignment: the end of the output stands in the source, so the copy goes on behind it."""
+
+from math import log, log1p, log2
+
+from specd.engine.propose.edit_guess import Guess, Lost, Words
+from specd.engine.propose.edit_rules import RuleBook
+from specd.engine.propose.edit_source import Source, is_word
+
+DEEPEST = 32  # lexemes of a match that count
+MOST_GUESSES = 6
+MOST_BITS = 12.0  # that one lexeme can tell
+
+
+def nearness(distance: int) -> float:
+    """How likely a place is, by its distance in lexemes from where the copy stopped."""
+    return 1.0 / (1.0 + distance / 200) if distance >= 0 else 0.5 / (1.0 - distance / 200)
+
+
+def match_guesses(
+    source: Source, rules: RuleBook, lost: Lost, out: list[str], count_since: int, words: Words
+) -> list[Guess]:
+    """One guess for each of the best places. out: lexemes of the output's end, the last `count_since` of them written since the
+    divergence.
+
+    A match is worth the bits of its lexemes, log2(all / places of it); rare words tell most. Names that a rule writes match the
+    names that it replaces.
+    """
+    if not out:
+        return []
+    lexemes, at = source.lexemes, source.lexeme_at(lost.offset)
+    anchors = (at, *lost.anchors)
+    most = min(len(out), DEEPEST)
+    newest = out[-1 : -most - 1 : -1]
+    total = len(lexemes) or 1
+    bits = [min(log2(total / len(source.places.get(lexeme, "?"))), MOST_BITS) for lexeme in newest]
+    written = rules.written
+    scored = []
+    for place, length in _ends(source, rules, newest, anchors):
+        gained = bits[0] if length == len(lexemes[place]) else bits[0] * 0.6
+        depth = 1
+        limit = min(most, place + 1)
+        while depth < limit:
+            ours, theirs = newest[depth], lexemes[place - depth]
+            if ours != theirs and not (written and theirs in written.get(ours, ())):
+                break
+            gained += bits[depth]
+            depth += 1
+        near = nearness(place - at)
+        for anchor in lost.anchors:
+            near = max(near, 0.6 * nearness(place - anchor))
+        scored.append((near * 2.0 ** min(gained / 2, 60.0), gained, depth, place, length))
+    scored.sort(reverse=True)
+    all_scores = sum(entry[0] for entry in scored)
+    guesses = []
+    for score, gained, depth, place, length in scored[:MOST_GUESSES]:
+        distance = place - at
+        weak = 1.0 / (1.0 + gained / 20)
+        whole = length == len(lexemes[place])
+        began = place - depth + 1
+        following = lexemes[place + 1 : place + 3] if whole else lexemes[place : place + 1]
+        features = (
+            log1p(gained),
+            score / all_scores,
+            log1p(max(distance, 0)) * weak,
+            log1p(max(-distance, 0)) * weak,
+            float(distance < 0),
+            float(not whole),
+            float(depth >= count_since),
+            float(newest[0] == "\n"),
+            float(any(began <= anchor <= place for anchor in lost.anchors)),
+            log1p(lost.steps),
+            words.mentions(following),
+            log(depth),
+        )
+        shift = _shift(lexemes, newest, out, place, depth, lost.shift)
+        guesses.append(Guess("match", source.starts[place] + length, features, shift=shift))
+    return guesses
+
+
+def _ends(source: Source, rules: RuleBook, newest: list[str], anchors: tuple[int, ...]) -> list[tuple[int, int]]:
+    """(lexeme that the output's last lexeme is or begins, bytes of it that were written)."""
+    last = newest[0]
+    places = source.places_near(last, anchors)
+    if len(places) > 16 and len(newest) > 1:
+        before, lexemes = newest[1], source.lexemes
+        places = [place for place in places if place and lexemes[place - 1] == before] or places
+    ends = [(place, len(last)) for place in places]
+    if is_word(last):
+        for word in rules.written.get(last, ()):
+            ends += [(place, len(word)) for place in source.places_near(word, anchors)]
+        for word in source.words_that_begin(last, 6):
+            ends += [(place, len(last)) for place in source.places_near(word, anchors)[:8]]
+    return ends
+
+
+def _shift(lexemes: list[str], newest: list[str], out: list[str], place: int, depth: int, shift: int) -> int:
+    """Blanks that the matched line moved by, where the match reaches its indentation."""
+    if place < depth or len(out) <= depth:
+        return shift
+    ours, theirs = out[-1 - depth], lexemes[place - depth]
+    starts_line = place == depth or lexemes[place - depth - 1] == "\n"
+    if (
+        ours.strip(" \t") == ""
+        and theirs.strip(" \t") == ""
+        and starts_line
+        and out[-2 - depth : -1 - depth] in ([], ["\n"])
+    ):
+        return len(ours) - len(theirs)
+    if ours == "\n" and starts_line and theirs.strip(" \t") == "":
+        return -len(theirs)
+    if theirs == "\n" and ours.strip(" \t") == "" and out[-2 - depth : -1 - depth] in ([], ["\n"]):
+        return len(ours)
+    return shift
