@@ -12,6 +12,8 @@ from typing import Final, Literal
 from specd.daemon import __version__, errors, lifecycle, paths, settings, transport
 from specd.daemon.client import Client
 from specd.daemon.errors import SpecdError
+from specd.daemon.model_folder import bundled_folder
+from specd.daemon.worker import accelerators
 
 # bf16 weights of the dense Qwen3 models in GiB, from their parameter counts; a tenth more is asked for the KV cache
 SIZES: Final = {
@@ -87,15 +89,10 @@ def devices() -> list[Device]:
 
     free = psutil.virtual_memory().available
     cpu = Device("cpu", f"{os.cpu_count()} cores, {free / 2**30:.1f} GiB of memory free", free)
-    try:
-        import torch
-    except ImportError:
-        return [cpu]
-    found = []
-    for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
-        room, total = torch.cuda.mem_get_info(index)
-        name = torch.cuda.get_device_name(index)
-        found.append(Device(f"cuda:{index}", f"{name}, {room / 2**30:.1f} of {total / 2**30:.1f} GiB free", room))
+    found = [
+        Device(name, f"{model}, {room / 2**30:.1f} of {total / 2**30:.1f} GiB free", room)
+        for name, model, room, total in accelerators()
+    ]
     return [*sorted(found, key=lambda device: -device.memory), cpu]
 
 
@@ -115,8 +112,6 @@ def _packages() -> list[Finding]:
 
 
 def _model(name: str) -> Finding:
-    from specd.daemon.worker import bundled_folder
-
     folder = Path(name).expanduser() if name else bundled_folder()
     weights = sorted(folder.glob("*.safetensors"))
     if not folder.is_dir() and name.count("/") == 1 and not name.startswith((".", "/", "~")):

@@ -120,7 +120,7 @@ class Target(Record):
 class RewriteRequest(Record):
     """Rewrite a part of a text by instruction. None takes the daemon's setting.
 
-    model: a folder (absolute) or a name the daemon knows. max_tokens: tokens the answer may have.
+    model: a folder (absolute) or a hub name. max_tokens: tokens the answer may have.
     client: whose job this is, for fairness between clients; any string, such as "nvim-4711".
     """
 

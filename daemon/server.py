@@ -182,7 +182,7 @@ class Server:
 def _with_client(request: web.Request) -> Any:
     data = request["json"]
     name = request.headers.get(CLIENT_HEADER, "")
-    if isinstance(data, dict) and name and "client" not in data:
+    if isinstance(data, dict) and name and not data.get("client"):
         return {**data, "client": name[:100]}
     return data
 

@@ -15,12 +15,13 @@ from typing import Any, TypeVar
 from specd.daemon import __version__, logs, paths
 from specd.daemon.jobs import Context, Emit, prepare_job, rewrite_job
 from specd.daemon.metrics import Labels, Metrics
+from specd.daemon.model_folder import bundled_folder
 from specd.daemon.models import Load, ModelKey, ModelPool
 from specd.daemon.protocol import PrepareReply, PrepareRequest, RewriteRequest, Sampling, Speculation
 from specd.daemon.scheduler import Job, Scheduler
 from specd.daemon.settings import AT_START, Settings, changed_keys
 from specd.daemon.trace import JobTrace, TraceFile
-from specd.daemon.worker import EngineModel, bundled_folder, load_model
+from specd.daemon.worker import EngineModel, load_model
 
 T = TypeVar("T")
 
@@ -99,11 +100,13 @@ class Service:
         """What a request's model is loaded from; None takes the setting."""
         speculation = speculation or Speculation()
         usual = self._default
+        path = usual.path if model is None else _folder(model) or str(bundled_folder())
+        # drafters of the settings are made for the model of the settings
+        usual = usual if path == usual.path else replace(usual, path=path, draft="", dflash=_drafter("auto", path))
         return replace(
             usual,
-            path=usual.path if model is None else _folder(model) or str(bundled_folder()),
             draft=usual.draft if speculation.draft is None else _folder(speculation.draft),
-            dflash=usual.dflash if speculation.dflash is None else _folder(speculation.dflash),
+            dflash=usual.dflash if speculation.dflash is None else _drafter(speculation.dflash, path),
         )
 
     def status(self) -> dict[str, Any]:
@@ -197,13 +200,20 @@ def resident_memory() -> int:
 
 
 def _default_key(settings: Settings) -> ModelKey:
+    path = _folder(settings.model) or str(bundled_folder())
     return ModelKey(
-        path=_folder(settings.model) or str(bundled_folder()),
+        path=path,
         draft=_folder(settings.draft_model),
-        dflash=_folder(settings.dflash),
+        dflash=_drafter(settings.dflash, path),
         device=settings.device,
         dtype=settings.dtype,
     )
+
+
+def _drafter(name: str, model: str) -> str:
+    """A DFlash drafter's folder; "auto" is the folder `dflash` in the model's, where it has one."""
+    own = Path(model) / "dflash"
+    return _folder(name) if name != "auto" else str(own) if (own / "config.json").is_file() else ""
 
 
 def _first(given: T | None, setting: T) -> T:

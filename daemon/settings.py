@@ -30,7 +30,11 @@ class Settings:
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = _key("auto", "type", "Number type of the weights.")
     threads: int = _key(0, "threads", "CPU threads of the engine. 0: as many as the machine has cores.", least=0)
     draft_model: str = _key("", "folder", "A smaller Qwen3 model with the same tokenizer that drafts. Empty: none.")
-    dflash: str = _key("", "folder", "A DFlash drafter made for the model. Empty: none.")
+    dflash: str = _key(
+        "auto",
+        "folder",
+        "A DFlash drafter of the model. auto: the one in the model's folder, `dflash`, if any. Empty: none.",
+    )
     proposer: Literal["auto", "edit", "ngram"] = _key(
         "auto", "name", "Who drafts: auto (the best of those at hand), edit (the old text), ngram (earlier text)."
     )

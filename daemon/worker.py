@@ -1,110 +1,128 @@
 """The engine as the daemon sees it: loads a model, asks it, prepares prompts. The only file of this room that imports
-specd.engine, and it does so when a model is first loaded, not before: torch takes seconds to import.
+specd.engine and torch, and it does so when a model is first loaded, not before: torch takes seconds to import.
 
 All methods of EngineModel but `status` run on the scheduler's thread, and `load_model` on a loader's.
 """
 
 import contextlib
 import gc
-import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from specd.daemon.errors import EngineFailed
 from specd.daemon.generation import Asked, Ended, Prefilled, Stepped
+from specd.daemon.model_folder import prompt_form
 from specd.daemon.models import ModelKey
-from specd.daemon.prefix import PrefixStore, common_prefix
-from specd.daemon.protocol import Sampling
+from specd.daemon.protocol import Sampling, Speculation
 from specd.daemon.rewrite.prompt import Prompt, PromptForm
 from specd.daemon.settings import Settings
 
 if TYPE_CHECKING:
-    from specd.engine import Loaded, Proposer, SamplingParams
-    from specd.engine.kv_cache import KVCache
+    from specd.engine import Acceptance, CostTable, Kept, Loaded, PrefixCache, Proposer, SamplingParams, StepPolicy
+    from specd.engine.model import Qwen3
+    from specd.engine.prefix import DrafterState
+    from specd.engine.propose.dflash import DFlashDrafter
 
-
-def bundled_folder() -> Path:
-    """Folder of the model that comes with specd."""
-    from specd.mini import weights_path
-
-    return weights_path()
+LONGEST = 127  # drafted tokens a step: 128 rows cost little more than 64, and more than that is seldom right
 
 
 def load_model(key: ModelKey, settings: Settings, progress: Callable[[float, str], None]) -> "EngineModel":
-    """Load the model and warm what its first job would otherwise wait for. Raises EngineFailed."""
+    """Load the model, its drafters, and what its first job would otherwise wait for. Raises EngineFailed."""
     progress(0.0, "starting torch")
     with _engine_errors():
         import torch
 
         from specd import engine
-        from specd.engine.propose import edit  # noqa: F401  (what jobs need is there before the first one)
+        from specd.engine.propose import dflash, draft_model, edit  # noqa: F401  (so that no job waits for them)
 
         if settings.threads:
             torch.set_num_threads(settings.threads)
         loaded = engine.load(key.path, device=key.device, dtype=key.dtype, progress=progress)
-        model = EngineModel(loaded, prompt_form(loaded.path), settings.cache_memory * 2**20)
-        progress(1.0, "warming up")
-        model.warm_up()
-        return model
+        progress(1.0, "loading the drafters" if key.draft or key.dflash else "warming up")
+        draft = draft_model.load_draft_model(key.draft, loaded) if key.draft else None
+        block = dflash.load_dflash(key.dflash, loaded.model) if key.dflash else None
+        loaded.tokenizer.chat([{"role": "user", "content": "x"}])  # reads the chat template
+        return EngineModel(loaded, Drafting(loaded, draft, block), prompt_form(loaded.path), settings.cache_memory)
 
 
-def prompt_form(folder: Path) -> PromptForm:
-    """The form of prompt that the model was made for: specd.json says so, else the general one. Raises EngineFailed."""
-    path = folder / "specd.json"
-    try:
-        form = json.loads(path.read_text(encoding="utf-8"))["prompt"]
-    except FileNotFoundError:
-        return "chat"
-    except (OSError, ValueError, KeyError, TypeError):
-        form = None
-    if form == "region":
-        return "region"
-    if form == "chat":
-        return "chat"
-    raise EngineFailed(
-        f'{path} must be {{"prompt": "chat"}} or {{"prompt": "region"}}; correct it, or remove it for "chat".'
-    )
+class Drafting:
+    """What drafts for one model, and what was learnt of its costs and its luck, over all jobs."""
+
+    def __init__(self, loaded: "Loaded", draft: "Qwen3 | None", block: "DFlashDrafter | None") -> None:
+        from specd import engine
+        from specd.engine import costs, policy
+
+        self._loaded = loaded
+        self._draft = draft
+        self._block = block
+        self._costs: CostTable = costs.measure(loaded.model)
+        self._acceptance: Acceptance = engine.Acceptance(policy.PRIORS)
+
+    def speculative(
+        self, asked: Asked, states: "dict[str, DrafterState]"
+    ) -> "tuple[Proposer | StepPolicy | None, tuple[Proposer, ...]]":
+        """What `generate` is given, and the proposers in it. States that a proposer takes over leave `states`."""
+        from specd import engine
+        from specd.engine.propose.edit import EditProposer
+
+        how, tokenizer = asked.speculation, self._loaded.tokenizer
+        if how.k == 0:
+            return None, ()
+        longest = min(how.k or LONGEST, LONGEST)
+        ends = tuple(sorted(self._loaded.stop_ids))[:1]
+        edit = EditProposer(tokenizer, asked.prompt.predicted, asked.pairs, max_k=longest, end_ids=ends)
+        if how.proposer == "edit":
+            return edit, (edit,)
+        ngram = engine.NgramProposer(k=how.k or 15, seeds=[tokenizer.encode(text) for text in asked.draft_texts])
+        if how.proposer == "ngram":
+            return ngram, (ngram,)
+        proposers: tuple[Proposer, ...] = (edit, ngram, *self.models(how, _sampling(asked.sampling), states))
+        return engine.Adaptive(proposers, self._costs, self._acceptance), proposers
+
+    def models(
+        self, how: Speculation, sampling: "SamplingParams", states: "dict[str, DrafterState]"
+    ) -> "Iterator[Proposer]":
+        """The proposers that are models themselves, with what `states` holds of the prompt."""
+        from specd.engine.propose.dflash import DFlashContext, DFlashProposer
+        from specd.engine.propose.draft_model import DraftContext, DraftModelProposer
+
+        if self._block is not None:
+            known = states.pop(DFlashProposer.name, None)
+            yield DFlashProposer(self._block, context=known if isinstance(known, DFlashContext) else None)
+        if self._draft is not None:
+            known = states.pop(DraftModelProposer.name, None)
+            context = known if isinstance(known, DraftContext) else None
+            k = min(how.k or 7, LONGEST)
+            yield DraftModelProposer(self._draft, k=k, target=self._loaded.model, sampling=sampling, context=context)
 
 
 class EngineModel:
     """A loaded model with its kept prompts. Implements generation.Model."""
 
-    def __init__(self, loaded: "Loaded", form: PromptForm, cache_bytes: int) -> None:
-        self.name = (
-            loaded.path.name if form == "chat" else "bundled" if loaded.path == bundled_folder() else loaded.path.name
-        )
+    def __init__(self, loaded: "Loaded", drafting: Drafting, form: PromptForm, cache_mib: int) -> None:
+        from specd import engine
+
+        self.name = loaded.path.name
         self.form: PromptForm = form
         self.window = loaded.model.config.max_positions
         self._loaded = loaded
-        self._kept: PrefixStore[KVCache] = PrefixStore(cache_bytes // loaded.model.pool.bytes_per_page)
+        self._drafting = drafting
+        self._prefix: PrefixCache = engine.PrefixCache(loaded.model, cache_mib * 2**20)
 
     def count(self, text: str) -> int:
         """How many tokens `text` has."""
         return len(self._loaded.tokenizer.encode(text))
 
-    def warm_up(self) -> None:
-        """Make first use of what is slow the first time: the chat template, the thread pool, the kernels."""
-        ids = self._loaded.tokenizer.chat([{"role": "user", "content": "x"}])
-        from specd import engine
-
-        for _ in engine.generate(self._loaded.model, ids, tokenizer=self._loaded.tokenizer, max_tokens=2):
-            pass
-
     def generate(self, asked: Asked) -> Iterator[Prefilled | Stepped | Ended | None]:
-        """One step of the engine a `next()`. Closing it cancels; the prompt's KV cache is kept either way."""
+        """One step of the engine a `next()`. Closing it cancels; what is in the KV cache of the prompt is kept."""
         from specd import engine
 
         loaded = self._loaded
         with _engine_errors():
             ids = loaded.tokenizer.chat(asked.prompt.messages)
-            room = self.window - len(ids)
-            if room < 1:
-                raise EngineFailed(
-                    f"the prompt has {len(ids):,} tokens and the model's window {self.window:,}; rewrite less."
-                )
-            max_tokens = min(asked.max_tokens, room)
-            cache = self._cache_for(ids, max_tokens)
+            max_tokens = min(asked.max_tokens, self.window - len(ids))
+            kept = self._take(ids, max_tokens)
+            speculative, proposers = self._drafting.speculative(asked, kept.states)
             steps = engine.generate(
                 loaded.model,
                 ids,
@@ -112,8 +130,8 @@ class EngineModel:
                 sampling=_sampling(asked.sampling),
                 stop_ids=loaded.stop_ids,
                 max_tokens=max_tokens,
-                speculative=self._proposer(asked),
-                cache=cache,
+                speculative=speculative,
+                cache=kept.cache,
             )
             try:
                 for event in steps:
@@ -128,33 +146,36 @@ class EngineModel:
                             yield None
             finally:
                 steps.close()
-                self._kept.put(ids, cache)
+                self._keep(ids, kept, proposers)
 
     def prepare(self, prompts: tuple[Prompt, Prompt]) -> Iterator[Prefilled | None]:
         """Prefill what the prompts' tokens have in common at their beginning, and keep it."""
-        import time
-
         from specd import engine
+        from specd.engine.prefix import common_prefix
 
         with _engine_errors():
             first, second = (self._loaded.tokenizer.chat(prompt.messages) for prompt in prompts)
-            ids = first[: common_prefix(first, second) + 1]  # prefill leaves the last token out
-            cache = self._cache_for(ids, 0)
-            reused, began = cache.length, time.monotonic()
+            ids = first[: common_prefix(first, second)]
+            kept = self._take(ids, 0)
+            proposers = tuple(self._drafting.models(Speculation(), _sampling(Sampling()), kept.states))
+            steps = engine.prepare(self._loaded.model, ids, self._prefix, proposers, kept)
             try:
-                for _ in engine.prefill(self._loaded.model, ids, cache):
-                    yield None
+                for event in steps:
+                    match event:
+                        case engine.PrefillDone(reused, new, seconds):
+                            yield Prefilled(reused, new, seconds)
+                        case _:
+                            yield None
             finally:
-                length = cache.length
-                self._kept.put(ids, cache)
-            yield Prefilled(reused, length - reused, time.monotonic() - began)
+                steps.close()
+                _close(proposers)
 
     def unload(self) -> None:
         """Give the memory back."""
         import torch
 
-        self._kept.clear()
-        del self._loaded, self._kept
+        self._prefix.clear()
+        del self._loaded, self._prefix, self._drafting
         gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
@@ -162,7 +183,7 @@ class EngineModel:
     def status(self) -> dict[str, Any]:
         """For `specd status`. May be called from any thread."""
         try:
-            model, kept = self._loaded.model, self._kept
+            model, prefix = self._loaded.model, self._prefix
         except AttributeError:  # unloaded meanwhile
             return {}
         pool = model.pool
@@ -173,35 +194,44 @@ class EngineModel:
             "window": self.window,
             "prompt_form": self.form,
             "cache": {
-                "kept_tokens": kept.tokens,
-                "kept_bytes": kept.pages * pool.bytes_per_page,
-                "limit_bytes": kept.max_pages * pool.bytes_per_page,
+                "kept_tokens": prefix.tokens,
+                "kept_bytes": prefix.bytes,
+                "limit_bytes": prefix.max_bytes,
                 "pool_tokens": pool.pages * pool.page_size,
                 "free_tokens": pool.free_pages * pool.page_size,
             },
         }
 
-    def _cache_for(self, ids: list[int], more: int) -> "KVCache":
-        """A cache with the longest kept beginning of `ids`, and room in the pool for the rest and `more` tokens."""
-        model = self._loaded.model
-        cache = self._kept.take(ids) or model.new_cache()
-        needed = -(-(len(ids) + more - cache.length) // model.pool.page_size) + 1
-        while model.pool.free_pages < needed and self._kept.drop_oldest():
-            pass
-        return cache
+    def _take(self, ids: Sequence[int], more: int) -> "Kept":
+        """What is kept of `ids`, and room in the pool for the rest of them and `more` tokens."""
+        kept = self._prefix.take(ids)
+        self._prefix.make_room(-(-(len(ids) + more - kept.cache.length) // self._loaded.model.pool.page_size) + 1)
+        return kept
 
-    def _proposer(self, asked: Asked) -> "Proposer | None":
-        from specd import engine
+    def _keep(self, ids: Sequence[int], kept: "Kept", proposers: "tuple[Proposer, ...]") -> None:
+        from specd.engine.prefix import states_of
 
-        k, tokenizer = asked.speculation.k, self._loaded.tokenizer
-        if k == 0:
-            return None
-        if asked.speculation.proposer == "ngram":
-            return engine.NgramProposer(k=k or 15, seeds=[tokenizer.encode(text) for text in asked.draft_texts])
-        ends = tuple(sorted(self._loaded.stop_ids))[:1]
-        from specd.engine.propose.edit import EditProposer
+        for state in kept.states.values():  # of drafters that this job did not have
+            state.free()
+        kept.states = states_of(proposers, min(kept.cache.length, len(ids)))
+        self._prefix.put(ids, kept)
+        _close(proposers)
 
-        return EditProposer(tokenizer, asked.prompt.predicted, asked.pairs, max_k=k or 128, end_ids=ends)
+
+def accelerators() -> list[tuple[str, str, int, int]]:
+    """(name, model, free bytes, all bytes) of each GPU that torch can use."""
+    try:
+        import torch
+    except ImportError:
+        return []
+    indices = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
+    return [(f"cuda:{at}", torch.cuda.get_device_name(at), *torch.cuda.mem_get_info(at)) for at in indices]
+
+
+def _close(proposers: "tuple[Proposer, ...]") -> None:
+    for proposer in proposers:
+        if hasattr(proposer, "close"):
+            proposer.close()
 
 
 def _sampling(sampling: Sampling) -> "SamplingParams":
