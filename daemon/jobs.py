@@ -15,6 +15,7 @@ from specd.daemon.models import Load, ModelKey, ModelPool
 from specd.daemon.protocol import PrepareReply, PrepareRequest, RewriteRequest
 from specd.daemon.scheduler import End, Job, Priority, Steps
 from specd.daemon.settings import Settings
+from specd.daemon.sources import Sources
 from specd.daemon.trace import JobTrace
 from specd.daemon.worker import EngineModel
 
@@ -30,6 +31,7 @@ class Context:
 
     pool: ModelPool[EngineModel]
     settings: Settings
+    sources: Sources
     record: Callable[[JobTrace], None]
 
 
@@ -54,7 +56,7 @@ def rewrite_job(context: Context, request: RewriteRequest, key: ModelKey, trace:
         yield from _await_load(load, trace, tell)
         model = context.pool.acquire(load)
         try:
-            yield from session.rewrite(request, model, context.settings, tell, trace)
+            yield from session.rewrite(request, model, context.settings, context.sources, tell, trace)
         finally:
             context.pool.release(load)
 

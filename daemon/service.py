@@ -20,6 +20,7 @@ from specd.daemon.models import Load, ModelKey, ModelPool
 from specd.daemon.protocol import PrepareReply, PrepareRequest, RewriteRequest, Sampling, Speculation
 from specd.daemon.scheduler import Job, Scheduler
 from specd.daemon.settings import AT_START, Settings, changed_keys
+from specd.daemon.sources import Sources
 from specd.daemon.trace import JobTrace, TraceFile
 from specd.daemon.worker import EngineModel, load_model
 
@@ -38,6 +39,7 @@ class Service:
         self.scheduler = Scheduler(max_active=settings.max_active_jobs, max_queue=settings.max_queue)
         self.pool: ModelPool[EngineModel] = ModelPool(lambda key, progress: load_model(key, self.settings, progress))
         self._traces = TraceFile(paths.trace_path(), settings.log_size * 1024)
+        self._sources = Sources()
         self._numbers = itertools.count(1)
         self._prefix = secrets.token_hex(2)
         self._prepares: dict[tuple[str, str], Job] = {}
@@ -156,7 +158,7 @@ class Service:
         self.pool.unload_unused()
 
     def _context(self) -> Context:
-        return Context(self.pool, self.settings, self._record)
+        return Context(self.pool, self.settings, self._sources, self._record)
 
     def _job_id(self) -> str:
         return f"{self._prefix}-{next(self._numbers)}"

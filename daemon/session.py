@@ -32,13 +32,19 @@ from specd.daemon.rewrite.stream import Outcome as StreamOutcome
 from specd.daemon.rewrite.stream import RewriteStream
 from specd.daemon.scheduler import Steps
 from specd.daemon.settings import Settings
+from specd.daemon.sources import Sources
 from specd.daemon.trace import JobTrace
 
 _PROGRESS_SECONDS = 0.05  # between two progress events
 
 
 def rewrite(
-    request: RewriteRequest, model: Model, settings: Settings, emit: Callable[[Event], None], trace: JobTrace
+    request: RewriteRequest,
+    model: Model,
+    settings: Settings,
+    sources: Sources,
+    emit: Callable[[Event], None],
+    trace: JobTrace,
 ) -> Steps:
     """Run `request` on `model`; the last event is its outcome. Raises InputRefused and EngineFailed."""
     began = time.monotonic()
@@ -49,10 +55,12 @@ def rewrite(
     trace.text_chars, trace.region_lines = len(target.text), region.end_line - region.start_line
     emit(RegionChosen(trace.job, region.start_line, region.end_line, region.kind, region.label))
     prompt = make_prompt(target, region, request.instruction, language, model)
+    others, missing = sources.texts(request.context)
+    trace.notes += [f"the context file {path} cannot be read as text; it was left out." for path in missing]
     asked = Asked(
         prompt=prompt,
         pairs=read_pairs(request.instruction),
-        draft_texts=[target.text, *(file.text for file in request.context if file.text)],
+        draft_texts=[target.text, *others],
         max_tokens=request.max_tokens or settings.max_tokens or model.count(prompt.predicted) * 3 // 2 + 512,
         sampling=request.sampling,
         speculation=request.speculation,
@@ -176,7 +184,7 @@ class _Writer:
 def _outcome(
     ended: StreamOutcome, request: RewriteRequest, settings: Settings, language: str | None, trace: JobTrace
 ) -> Outcome:
-    notes = list(_notes(ended))
+    notes = [*trace.notes, *_notes(ended)]
     if ended.kind == "declined":
         return Declined(ended.message, trace.summary())
     if ended.kind == "unchanged":

@@ -103,6 +103,23 @@ def test_an_omission_before_a_line_that_occurs_often_stops_the_rewrite_there() -
     assert stream.result == original
 
 
+def test_lines_dropped_right_before_an_omission_are_not_taken_as_deleted() -> None:
+    stream = HunkStream("".join(BODY))
+    assert stream.push("".join(BODY[:3]) + BODY[9] + "# ... rest unchanged\n") == []
+    assert stream.finish(complete=True) == []
+    assert stream.halted is not None
+    assert stream.result == "".join(BODY)
+
+
+def test_the_place_after_an_omission_is_where_only_one_is_possible() -> None:
+    original = "start()\nalpha()\nbeta()\none()\nalpha()\nbeta()\ntwo()\n"
+    stream = HunkStream(original)
+    stream.push("start()\n# ...\nalpha()\nbeta()\ntwo()\n")
+    assert stream.finish(complete=True) == []
+    assert stream.halted is None
+    assert stream.result == original
+
+
 def test_a_comment_that_the_original_has_is_no_omission() -> None:
     original = "a\n# ...\nb\n"
     stream = HunkStream(original)
