@@ -222,15 +222,6 @@ void specd_add_rms_norm(float *x, const float *delta, const float *weight, float
     }
 }
 
-/* out[M, I] = silu(gate) * up, gate_up[M, 2 I]. */
-void specd_silu_mul(const float *gate_up, float *out, int64_t M, int64_t I) {
-    for (int64_t m = 0; m < M; m++)
-        for (int64_t i = 0; i < I; i++) {
-            float g = gate_up[m * 2 * I + i];
-            out[m * I + i] = g / (1.0f + expf(-g)) * gate_up[m * 2 * I + I + i];
-        }
-}
-
 INLINE void norm_rope(const float *in, const float *weight, float eps, const float *cosine, const float *sine, float *out,
                       int64_t D) {
     float scale = weight ? rms_scale(in, D, eps) : 1.0f;
@@ -286,6 +277,23 @@ INLINE f8 exp8(f8 x) {
     f8 scale;
     memcpy(&scale, &bits, sizeof scale);
     return p * scale;
+}
+
+/* out[M, I] = silu(gate) * up, gate_up[M, 2 I]. silu(g) = g / (1 + e^-g), by e^-|g| so that nothing overflows. */
+INLINE f8 silu8(f8 g) {
+    f8 e = exp8(select8(g < splat(0.0f), g, -g)), one = splat(1.0f);
+    return g * select8(g < splat(0.0f), e, one) / (one + e);
+}
+void specd_silu_mul(const float *gate_up, float *out, int64_t M, int64_t I) {
+    for (int64_t m = 0; m < M; m++) {
+        const float *gate = gate_up + m * 2 * I, *up = gate + I;
+        int64_t i = 0;
+        for (; i + LANES <= I; i += LANES) *(f8 *)(out + m * I + i) = silu8(load_f32(gate, i)) * load_f32(up, i);
+        if (i < I) {
+            f8 last = silu8(load_part(gate, i, (int)(I - i))) * load_part(up, i, (int)(I - i));
+            for (int n = 0; i + n < I; n++) out[m * I + i + n] = last[n];
+        }
+    }
 }
 
 /* What the rows of an attention tile see: cache rows slots[0..shared) are every row's, own[r][0..count[r]) are row r's
