@@ -5,6 +5,7 @@ the place again after every exception, and learns renames, insertions, deletions
 `edit_cursor.py` for how; the method is this project's own. Whatever it drafts, the target decides; no input makes it raise.
 """
 
+from array import array
 from collections.abc import Iterable, Sequence as Tokens
 
 import torch
@@ -16,8 +17,8 @@ from specd.engine.propose.edit_recall import Recall
 from specd.engine.propose.edit_rules import MOST_RULES, Rule, RuleBook, as_pattern
 from specd.engine.propose.edit_source import Source, TextTokenizer, TokenText, to_bytes
 
-INDEXED = 64  # tokens of the row that a step takes into the lookup index
-INDEXED_LOST = 192
+INDEXED = 24  # tokens of the row that a step takes into the lookup index
+INDEXED_LOST = 128
 PROMPT_TEXT = 200_000  # bytes of the prompt whose words are read
 BRANCHES = 4  # guesses in a tree
 STEADY = 200.0  # tokens a copy is thought to last before anything is known
@@ -63,9 +64,9 @@ class EditProposer:
             self._guess(seq, 1)
         if cursor.plan is not None:
             cursor.plan.grow(cursor.index + k)
-            return Draft.chain(cursor.plan.tokens[cursor.index : cursor.index + k])
+            return _chain(cursor.plan.tokens[cursor.index : cursor.index + k])
         if cursor.trial is not None and cursor.trial.tokens:
-            return Draft.chain(cursor.trial.tokens[:k])
+            return _chain(cursor.trial.tokens[:k])
         return EMPTY
 
     def propose_tree(self, seq: Sequence, budget: int) -> Draft:
@@ -126,14 +127,19 @@ class EditProposer:
             self._prompt = self._followed = min(seq.prompt_length, len(row))
             self._cursor.words = Words(self._texts.join(row[: self._prompt])[-PROMPT_TEXT:], self._source)
             self._recall.index(row, self._prompt)
-        self._recall.index(row, INDEXED)
         if self._followed < len(row):
+            self._recall.index(row, INDEXED)
             self._cursor.advance(row, self._followed, self._prompt)
             self._followed = len(row)
 
     def _guess(self, seq: Sequence, width: int) -> list[Guess]:
         self._recall.index(seq.tokens, INDEXED_LOST)
         return self._cursor.guess(seq.tokens, self._prompt, self._recall.find(seq.tokens), width)
+
+
+def _chain(tokens: list[int]) -> Draft:
+    """Draft.chain, without the cost of reading a Python list number by number."""
+    return Draft(torch.frombuffer(array("i", tokens), dtype=torch.int32)) if tokens else EMPTY
 
 
 def _tokens_of(guess: Guess, count: int) -> list[int]:

@@ -129,7 +129,7 @@ class Cursor:
         ahead = "".join([piece.text for piece in rest])
         while len(ahead) < len(written) and chunk + 1 < len(plan.chunks):
             chunk += 1
-            rest = rest + plan.chunks[chunk].pieces
+            rest = rest + plan.pieces_of(chunk)
             ahead = "".join([piece.text for piece in rest])
         if written and ahead.startswith(written):  # the same text in other tokens
             line = row[max(prompt, at + 1 - CONTEXT) : at + 1]
@@ -212,7 +212,7 @@ class Cursor:
         chunk, offset = plan.locate(self.index)
         for number in range(plan.credited, chunk + 1):
             end = 0
-            for piece in plan.chunks[number].pieces:
+            for piece in plan.chunks[number].pieces or ():
                 end += len(piece.text)
                 if piece.rule is not None and (number < chunk or end <= offset):
                     piece.rule.right += 1

@@ -1,6 +1,6 @@
 """Guesses by alignment: the end of the output stands in the source, so the copy goes on behind it."""
 
-from math import log, log1p, log2
+from math import log, log1p
 
 from specd.engine.propose.edit_guess import Guess, Lost, Words
 from specd.engine.propose.edit_rules import RuleBook
@@ -8,7 +8,7 @@ from specd.engine.propose.edit_source import Source, is_word
 
 DEEPEST = 32  # lexemes of a match that count
 MOST_GUESSES = 6
-MOST_BITS = 12.0  # that one lexeme can tell
+MOST_ENDS = 40  # places that are compared
 
 
 def nearness(distance: int) -> float:
@@ -31,8 +31,7 @@ def match_guesses(
     anchors = (at, *lost.anchors)
     most = min(len(out), DEEPEST)
     newest = out[-1 : -most - 1 : -1]
-    total = len(lexemes) or 1
-    bits = [min(log2(total / len(source.places.get(lexeme, "?"))), MOST_BITS) for lexeme in newest]
+    bits = list(map(source.bits, newest))
     written = rules.written
     scored = []
     for place, length in _ends(source, rules, newest, anchors):
@@ -81,7 +80,7 @@ def _ends(source: Source, rules: RuleBook, newest: list[str], anchors: tuple[int
     """(lexeme that the output's last lexeme is or begins, bytes of it that were written)."""
     last = newest[0]
     places = source.places_near(last, anchors)
-    if len(places) > 16 and len(newest) > 1:
+    if len(places) > 8 and len(newest) > 1:
         before, lexemes = newest[1], source.lexemes
         places = [place for place in places if place and lexemes[place - 1] == before] or places
     ends = [(place, len(last)) for place in places]
@@ -90,7 +89,7 @@ def _ends(source: Source, rules: RuleBook, newest: list[str], anchors: tuple[int
             ends += [(place, len(word)) for place in source.places_near(word, anchors)]
         for word in source.words_that_begin(last, 6):
             ends += [(place, len(last)) for place in source.places_near(word, anchors)[:8]]
-    return ends
+    return ends[:MOST_ENDS]
 
 
 def _shift(lexemes: list[str], newest: list[str], out: list[str], place: int, depth: int, shift: int) -> int:

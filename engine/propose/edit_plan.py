@@ -13,10 +13,10 @@ MOST_ENCODED = 4096  # short texts whose tokens are remembered
 
 @dataclass(frozen=True)
 class Chunk:
-    """The tokens of a unit, or of the rest of one, and the pieces of text that they spell."""
+    """The tokens of a unit, or of the rest of one, and the pieces of text that they spell; None: the unit as it stands."""
 
     tokens: list[int]
-    pieces: list[Piece]
+    pieces: list[Piece] | None = None
 
 
 class Rewriter:
@@ -31,17 +31,17 @@ class Rewriter:
 
     def unit(self, unit: int, shift: int, extra: Rule | None = None) -> Chunk:
         """A unit under the rules, `extra` before them, its line moved right by `shift` blanks (left if negative)."""
+        source = self.source
+        first, last = source.unit_lexemes[unit], source.unit_lexemes[unit + 1]
+        if not shift and not self.rules.touch(source.lexemes[first:last], extra):
+            return Chunk(source.unit_tokens[unit])
         if self._version != self.rules.version:
             self._units.clear()
             self._version = self.rules.version
         chunk = self._units.get((unit, shift)) if extra is None else None
         if chunk is None:
-            source = self.source
-            start, end = source.unit_starts[unit], source.unit_end(unit)
-            pieces = self.rules.rewrite(source.lexeme_at(start), source.lexeme_at(end), extra)
-            pieces = shifted(source, pieces, shift)
-            plain = len(pieces) == 1 and not shift and pieces[0].rule is None
-            chunk = Chunk(source.unit_tokens[unit] if plain else self.tokenize(unit, pieces), pieces)
+            pieces = shifted(source, self.rules.rewrite(first, last, extra), shift)
+            chunk = Chunk(self.tokenize(unit, pieces), pieces)
             if extra is None:
                 self._units[unit, shift] = chunk
         return chunk
@@ -202,7 +202,16 @@ class Plan:
 
     def cut(self, chunk: int, offset: int) -> list[Piece]:
         """The pieces of a chunk from byte `offset` of its text on."""
-        return behind(self.chunks[chunk].pieces, offset)
+        return behind(self.pieces_of(chunk), offset)
+
+    def pieces_of(self, chunk: int) -> list[Piece]:
+        """The pieces of text that a chunk's tokens spell."""
+        pieces = self.chunks[chunk].pieces
+        if pieces is None:
+            source, unit = self._rewriter.source, self.unit_of(chunk)
+            start, end = source.unit_starts[unit], source.unit_end(unit)
+            pieces = [Piece(source.text[start:end], start, end)]
+        return pieces
 
 
 def behind(pieces: list[Piece], offset: int) -> list[Piece]:

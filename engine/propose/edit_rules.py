@@ -110,6 +110,12 @@ class RuleBook:
             if 2 * rule.wrong > rule.right + (2 if rule.seeded else 0):
                 self.remove(rule)
 
+    def touch(self, lexemes: list[str], extra: Rule | None = None) -> bool:
+        """A rule, or `extra`, might apply among these lexemes."""
+        if extra is not None and extra.pattern[0] in lexemes:
+            return True
+        return bool(self._by_first) and not self._by_first.keys().isdisjoint(lexemes)
+
     def matching(self, at: int) -> Rule | None:
         """The rule that applies at a lexeme: the longest pattern, and of two the one bound to its left."""
         for rule in self._by_first.get(self._source.lexemes[at], ()):

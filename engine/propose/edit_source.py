@@ -8,11 +8,13 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from itertools import accumulate, pairwise
+from math import log2
 from typing import Protocol
 
 LEXEME = re.compile(r"[A-Za-z_\x80-\xff][A-Za-z0-9_\x80-\xff]*|[0-9]+|\n|[ \t\r\f\v]+|.", re.DOTALL)
 MOST_BYTES = 1 << 18  # of predicted text; no context window holds an answer longer than that
 MOST_PLACES = 32  # of one lexeme that a search looks at
+MOST_BITS = 12.0  # that one lexeme can tell
 KEY = 80  # bytes of a line that a search by its beginning compares
 
 _CUT_BEHIND = re.compile(r"\n(?=[ \t\r\f\v]*[^\s])")  # line end | indentation, text
@@ -90,6 +92,8 @@ class Source:
                 self.places[lexeme] = [index]
         self._words = sorted(filter(is_word, self.places))
         self._cut(ids, lengths)
+        self.unit_lexemes = [*(bisect_right(self.starts, start) - 1 for start in self.unit_starts), len(self.lexemes)]
+        self._bits: dict[str, float] = {}
         self.line_starts = [0, *(index + 1 for index in self.places.get("\n", ()))]  # first lexeme of each line
         self._contents: list[tuple[str, int]] | None = None
 
@@ -150,6 +154,14 @@ class Source:
             found.append(self._contents[at][1])
             at += 1
         return found
+
+    def bits(self, lexeme: str) -> float:
+        """What a match of this lexeme tells: log2(all lexemes / places of this one), MOST_BITS at most."""
+        bits = self._bits.get(lexeme)
+        if bits is None:
+            share = len(self.places.get(lexeme, "?")) / max(len(self.lexemes), 1)
+            bits = self._bits[lexeme] = min(-log2(min(share, 1.0)), MOST_BITS)
+        return bits
 
     def places_near(self, lexeme: str, anchors: Iterable[int]) -> list[int]:
         """Where a lexeme stands: everywhere if that is rare, else around the anchors (lexeme indices)."""
