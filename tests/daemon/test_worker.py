@@ -1,0 +1,184 @@
+"""The engine behind the daemon: kept prompts change only the time, cancelling leaves no trace, drafters agree."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from daemon_home import GRID, RENAME
+
+from specd.daemon import session
+from specd.daemon.errors import EngineFailed, InputRefused
+from specd.daemon.events import Done, Event, HunkReady, RegionChosen
+from specd.daemon.generation import Ended, Model, Prefilled, Stepped
+from specd.daemon.model_folder import prompt_form
+from specd.daemon.models import ModelKey
+from specd.daemon.protocol import RewriteRequest, Sampling, Speculation, Target
+from specd.daemon.settings import Settings
+from specd.daemon.sources import Sources
+from specd.daemon.trace import JobTrace
+from specd.daemon.worker import EngineModel, load_model
+
+# 200 lines: GRID is 17, and what follows differs from line to line
+LONG = GRID + "".join(f"\n\ndef step_{n}(grid):\n    return grid.get({n}, {n}) + {n}\n" for n in range(50))
+
+
+@pytest.fixture(scope="module")
+def model(edit_model: Path) -> Iterator[EngineModel]:
+    found = load_model(ModelKey(str(edit_model)), Settings(), lambda fraction, message: None)
+    yield found
+    found.unload()
+
+
+def fresh(edit_model: Path, **settings: int) -> EngineModel:
+    return load_model(ModelKey(str(edit_model)), Settings(**settings), lambda fraction, message: None)  # type: ignore[arg-type]
+
+
+def run(model: Model, request: RewriteRequest, *, steps: int | None = None) -> tuple[list[Event], JobTrace]:
+    """The events and the trace of a rewrite, cancelled after `steps` turns if that is given."""
+    events: list[Event] = []
+    trace = JobTrace("1", "rewrite")
+    job = session.rewrite(request, model, Settings(), Sources(), events.append, trace)
+    for count, _ in enumerate(job, 1):
+        if count == steps:
+            job.close()
+    return events, trace
+
+
+def prepare(model: Model, target: Target) -> Prefilled:
+    found: list[Prefilled] = []
+    for _ in session.prepare(target, model, Settings(), JobTrace("1", "prepare"), found.append):
+        pass
+    return found[-1]
+
+
+def answer(events: list[Event]) -> tuple[list[HunkReady], str]:
+    assert isinstance(events[-1], Done), events[-1]
+    return [event for event in events if isinstance(event, HunkReady)], events[-1].sha256
+
+
+def request(text: str = GRID, instruction: str = RENAME, **more: object) -> RewriteRequest:
+    return RewriteRequest(Target(text, "a.py"), instruction, **more)
+
+
+def test_a_kept_prompt_does_not_change_the_answer(model: EngineModel, edit_model: Path) -> None:
+    cold, trace = run(fresh(edit_model), request())
+    assert trace.prefill_reused == 0
+    run(model, request())
+    warm, trace = run(model, request())
+    assert trace.prefill_new == 0
+    assert answer(warm) == answer(cold)
+
+
+def test_after_prepare_the_first_token_costs_less_than_three_steps(edit_model: Path) -> None:
+    model = fresh(edit_model)
+    assert len(LONG.splitlines()) > 200
+    prepare(model, Target(LONG, "a.py"))
+    events, trace = run(model, request(LONG))
+    assert trace.prefill_new < 30  # the instruction and the template's end
+    assert trace.prefill_reused > 1000
+    assert isinstance(events[0], RegionChosen)
+    # forward passes until the first text: chunks of prefill, then one verify step
+    asked = request(LONG, "rename cells to rows")
+    job = session.rewrite(asked, model, Settings(), Sources(), events.append, again := JobTrace("2", "rewrite"))
+    turns = 0
+    while again.first_token is None:
+        next(job)
+        turns += 1
+    job.close()
+    assert turns <= 3  # one chunk, the word that the prefill is done, one step
+
+
+def test_typing_reads_again_only_what_follows_the_change(edit_model: Path) -> None:
+    model = fresh(edit_model)
+    whole = prepare(model, Target(LONG, "a.py"))
+    assert (whole.reused, whole.new > 1000) == (0, True)
+    last = LONG.replace("def step_49(grid)", "def step_49(mesh)")
+    at_the_end = prepare(model, Target(last, "a.py"))
+    assert at_the_end.new < 60
+    assert at_the_end.reused > 0.9 * whole.new
+    at_the_top = prepare(model, Target(LONG.replace("class Grid", "class Net"), "a.py"))
+    assert at_the_top.new > 0.9 * whole.new
+
+
+def test_cancelling_anywhere_gives_all_pages_back_and_changes_no_later_answer(edit_model: Path) -> None:
+    model = fresh(edit_model, cache_memory=0)  # nothing is kept, so every page must come back
+    pool = model.status()["cache"]
+    asked = request(GRID * 2, speculation=Speculation(k=15))
+    expected, trace = run(model, asked)
+    turns = trace.steps + 4
+    for steps in range(1, turns, max(1, turns // 8)):
+        run(model, asked, steps=steps)
+        assert model.status()["cache"]["free_tokens"] == pool["free_tokens"]
+    again, _ = run(model, asked)
+    assert answer(again) == answer(expected)
+
+
+@pytest.mark.parametrize(
+    "speculation",
+    [Speculation(k=0), Speculation(k=3), Speculation(proposer="edit"), Speculation(proposer="ngram"), Speculation()],
+)
+def test_every_way_of_drafting_gives_the_same_answer(model: EngineModel, speculation: Speculation) -> None:
+    expected, _ = run(model, request(speculation=Speculation(k=0)))
+    found, trace = run(model, request(speculation=speculation))
+    assert answer(found) == answer(expected)
+    assert (sum(count.drafted for count in trace.by_proposer.values()) > 0) == (speculation.k != 0)
+
+
+def test_a_draft_model_and_a_block_drafter_give_the_same_answer(
+    model: EngineModel, edit_model: Path, tmp_path: Path
+) -> None:
+    expected, _ = run(model, request())
+    drafted = load_model(ModelKey(str(edit_model), draft=str(edit_model)), Settings(), lambda fraction, message: None)
+    found, _ = run(drafted, request())
+    assert answer(found) == answer(expected)
+    if (edit_model / "dflash" / "config.json").exists():
+        key = ModelKey(str(edit_model), dflash=str(edit_model / "dflash"))
+        block = load_model(key, Settings(), lambda fraction, message: None)
+        prepare(block, Target(GRID, "a.py"))
+        found, trace = run(block, request())
+        assert answer(found) == answer(expected)
+        assert trace.prefill_reused > 0
+
+
+def test_kept_prompts_stay_within_their_memory(edit_model: Path) -> None:
+    model = fresh(edit_model, cache_memory=8)
+    for number in range(12):
+        run(model, request(GRID.replace("Grid", f"Grid{number}"), f"rename Grid{number} to Mesh"))
+        cache = model.status()["cache"]
+        assert cache["kept_bytes"] <= cache["limit_bytes"] == 8 * 2**20
+    assert cache["kept_tokens"] > 0
+
+
+def test_a_sampled_answer_depends_on_the_seed_alone(model: EngineModel) -> None:
+    def sampled(seed: int, k: int) -> list[HunkReady]:
+        sampling = Sampling(temperature=1.5, seed=seed)
+        asked = request(sampling=sampling, speculation=Speculation(k=k), max_tokens=200)
+        return [event for event in run(model, asked)[0] if isinstance(event, HunkReady)]
+
+    assert sampled(1, 0) == sampled(1, 15)
+    assert any(sampled(seed, 15) != sampled(1, 15) for seed in range(2, 6))
+
+
+def test_what_a_model_answers_comes_as_prefill_steps_and_an_end(model: EngineModel) -> None:
+    region = session.choose_region(Target(GRID, "a.py"), "python", Settings())
+    prompt = session.make_prompt(Target(GRID, "a.py"), region, RENAME, "python", model)
+    asked = session.Asked(prompt, [], [], 2000, Sampling(), Speculation(k=0))
+    kinds = [type(event) for event in model.generate(asked) if event is not None]
+    assert kinds[0] is Prefilled
+    assert kinds[-1] is Ended
+    assert set(kinds[1:-1]) == {Stepped}
+
+
+def test_a_prompt_beyond_the_window_is_refused_before_it_starts(model: EngineModel) -> None:
+    with pytest.raises(InputRefused, match="tokens"):
+        run(model, request("x = [" + "1, 22, " * 9000 + "]\n"))
+
+
+def test_the_models_folder_tells_the_form_of_its_prompts(tmp_path: Path, tiny_folder: Callable[..., Path]) -> None:
+    assert prompt_form(tmp_path) == "chat"
+    (tmp_path / "specd.json").write_text('{"prompt": "region"}')
+    assert prompt_form(tmp_path) == "region"
+    for wrong in ("{", '{"prompt": "poem"}', "[]", "{}"):
+        (tmp_path / "specd.json").write_text(wrong)
+        with pytest.raises(EngineFailed, match=r"specd\.json"):
+            prompt_form(tmp_path)
