@@ -6,11 +6,13 @@ so the same seed gives the same packs in the same order.
 """
 
 import multiprocessing as mp
+import re
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
-from queue import Full
+from queue import Empty, Full
 from typing import Any
 
 import numpy as np
@@ -30,8 +32,8 @@ Ids = npt.NDArray[np.int32]
 # (from this part of training on, ((share of the regions, longest region in characters), ...))
 SIZES: tuple[tuple[float, tuple[tuple[float, int], ...]], ...] = (
     (0.0, ((1.0, 2500),)),
-    (0.05, ((0.55, 2500), (0.25, 4500), (0.20, 8600))),
-    (0.65, ((0.38, 2500), (0.27, 4500), (0.35, 8600))),
+    (0.05, ((0.58, 2500), (0.25, 4500), (0.17, 8600))),
+    (0.65, ((0.42, 2500), (0.27, 4500), (0.31, 8600))),
 )
 
 
@@ -186,10 +188,15 @@ class PackSource:
             process.start()
 
     def get(self) -> Pack:
-        queue = self._queues[self._turn % len(self._queues)]
-        self._turn += 1
-        pack: Pack = queue.get(timeout=300)
-        return pack
+        for _ in range(20 * len(self._queues)):
+            queue = self._queues[self._turn % len(self._queues)]
+            self._turn += 1
+            try:
+                pack: Pack = queue.get(timeout=30 if self._turn <= len(self._queues) else 2)
+                return pack
+            except Empty:
+                continue
+        raise RuntimeError("no worker makes packs")
 
     def close(self) -> None:
         for process in self._processes:
@@ -200,11 +207,22 @@ def _work(
     files: Sequence[SourceFile], pool: Sequence[str], tokenizer: Path, seed: int, size: int, longest: int,
     progress: "Synchronized[float]", queue: "mp.Queue[Pack]",
 ) -> None:  # fmt: skip
-    maker = EditMaker(files, pool, seed)
-    for pack in packs(maker, FastEncoder(tokenizer), size, longest, lambda: sizes_at(progress.value)):
-        while True:
-            try:
-                queue.put(pack, timeout=60)
-                break
-            except Full:
-                continue
+    encode = FastEncoder(tokenizer)
+    while True:
+        maker = EditMaker(files, pool, seed)
+        try:
+            for pack in packs(maker, encode, size, longest, lambda: sizes_at(progress.value)):
+                _put(queue, pack)
+        except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError, re.error):
+            # a maker stumbled over a region: say so and go on; a silent worker would stop the training
+            traceback.print_exc()
+            seed += 10_000_019
+
+
+def _put(queue: "mp.Queue[Pack]", pack: Pack) -> None:
+    while True:
+        try:
+            queue.put(pack, timeout=60)
+            return
+        except Full:
+            continue

@@ -78,7 +78,7 @@ def _lines_by_content(rng: Random, region: Region, r: float) -> tuple[list[int],
         if len(name) < 3:
             return None
         rows = [j for j, line in enumerate(region.lines) if whole_word(name).search(line)]
-        if len(rows) > min(6, max(1, len(region.lines) // 3)):
+        if not rows or len(rows) > min(6, max(1, len(region.lines) // 3)):
             return None
         if len(rows) > 1:
             words = "all lines containing {a}|every line that contains {a}|all lines with {a}|the lines that mention {a}|every line mentioning {a}"
