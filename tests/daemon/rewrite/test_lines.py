@@ -36,8 +36,9 @@ def test_a_cr_waits_for_its_lf() -> None:
     buffer = LineBuffer()
     assert buffer.push("a\r") == []
     assert buffer.push("\nb") == ["a"]
-    assert buffer.push("\r") == []
-    assert buffer.finish() == ["b"]
+    assert buffer.push("\r") == buffer.push("") == []
+    assert buffer.push("c\r") == ["b"], "a CR on its own ended it"
+    assert buffer.finish() == ["c"]
 
 
 def test_the_common_line_end_is_the_most_frequent() -> None:
