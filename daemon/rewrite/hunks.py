@@ -8,6 +8,10 @@ Lines are compared by their keys: content and LF, without blanks at the line's e
 model did not change keeps its bytes, line end included, since no hunk touches it; a new line gets the line end of the
 line it stands for, or its neighbour's. The original's last line keeps its line end or the lack of one, a byte order
 mark stays first, and blank lines at both ends of the region stay as they are unless `exact`.
+
+A new line that stands for lines left out (`omission.py`) keeps the original's up to where the text goes on, provided
+that the line before it is in step and the place of the lines after it is sure. Otherwise nothing is changed from there
+on (`halted`): the text does not say which lines to keep.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,6 +25,8 @@ from specd.daemon.rewrite.omission import is_omission
 
 __all__ = ["HELD_FROM", "Hunk", "HunkStream", "apply_hunks"]
 
+TAB_LANGUAGES = frozenset(["makefile", "go"])
+"""Where a tab at a line's beginning means something, or is the one style: it never becomes spaces."""
 HELD_FROM = 4
 """A hunk that drops so many lines more than it brings waits until the text is complete."""
 
@@ -56,7 +62,7 @@ class HunkStream:
             self._keys[-1] = self._keys[-1].removesuffix("\n")
         self._maker = HunkMaker(lines, eol)
         self._aligner = Aligner(self._keys)
-        self._reindenter = Reindenter(contents, indent)
+        self._reindenter = Reindenter(contents, indent, keep_tabs=language in TAB_LANGUAGES)
         self._buffer = LineBuffer()
         self._queue: list[str] = []  # lines that may be the text's last, or blank ones behind it
         self._pending: list[str] = []  # contents of the aligner's pending lines

@@ -40,8 +40,8 @@ def without_indent(line: str, indent: str) -> str:
 class Reindenter:
     """Brings an answer's lines (no line ends) to the indentation of the original's.
 
-    original: its lines without line ends; indent: what `without_indent` took off them. Three repairs, each only where
-    the original says so:
+    original: its lines without line ends; indent: what `without_indent` took off them; keep_tabs: a tab of the answer
+    is no mistake, whatever the original has. Three repairs, each only where the original says so:
     - `indent` is put back, unless the answer has it already. The first line is judged on its own, the others by the
       first of them that is an original line one way and not the other way.
     - Tabs and spaces at the beginning of a line become what the file has, if the file has only one of both.
@@ -49,13 +49,13 @@ class Reindenter:
       original's level.
     """
 
-    def __init__(self, original: Sequence[str], indent: str = "") -> None:
+    def __init__(self, original: Sequence[str], indent: str = "", *, keep_tabs: bool = False) -> None:
         self._indent = indent
         self._known = {line.rstrip(" \t") for line in original if not is_blank(line)}
         self._head = [line for line in original if not is_blank(line)][:2]
         indents = [leading(line) for line in original if not is_blank(line)]
         self._tabs = any("\t" in i for i in indents) and not any(" " in i for i in indents)
-        self._spaces = any(" " in i for i in indents) and not any("\t" in i for i in indents)
+        self._spaces = not keep_tabs and any(" " in i for i in indents) and not any("\t" in i for i in indents)
         self._unit = 0  # spaces a tab, once known
         self._width = min((len(i) for i in indents if i), default=4)
         if len(set(map(len, indents))) > 1:

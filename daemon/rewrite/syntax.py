@@ -45,6 +45,7 @@ _SUFFIXES = {
     "julia": "jl",
     "kotlin": "kt kts",
     "lua": "lua",
+    "makefile": "mk mak",
     "markdown": "md markdown",
     "php": "php",
     "python": "py pyi pyw",

@@ -32,7 +32,7 @@ line = st.one_of(
     st.sampled_from(CODE),
     st.sampled_from(ODD),
     st.integers(0, 40).map("value_{0} = compute({0})".format),
-    st.text(st.characters(blacklist_characters="\r\n", blacklist_categories=("Cs",)), max_size=12),
+    st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=12),
 )
 ends = st.sampled_from(["\n", "\n", "\n", "\r\n", "\r\n", "\r"])
 

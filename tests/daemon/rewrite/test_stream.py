@@ -177,6 +177,15 @@ def test_one_line_of_a_file_with_crlf_grows_with_crlf() -> None:
     assert rewrite("```\nb = 2\nc = 3\n```", text=text, region=region).text == "a = 1\r\nb = 2\r\nc = 3"
 
 
+def test_a_recipe_added_to_a_makefile_keeps_its_tab() -> None:
+    text = "SOURCES = a.c \\\n  b.c\n"
+    answer = f"```makefile\n{text}all:\n\tcc $(SOURCES)\n```"
+    region = select_region(text)
+    stream = RewriteStream(text, region, prompt_for(text, region), language="makefile")
+    stream.push(answer)
+    assert stream.finish(complete=True)[1].text == text + "all:\n\tcc $(SOURCES)\n"
+
+
 def test_a_byte_order_mark_stays_first() -> None:
     text = "\ufeffa = 1\r\nb = 2\r\n"
     assert rewrite("```\nx = 0\na = 1\nb = 2\n```", text=text).text == "\ufeffx = 0\r\na = 1\r\nb = 2\r\n"
