@@ -12,7 +12,7 @@ from specd.engine.propose.edit_guess import WINDOW, Guess, Lost, Words
 from specd.engine.propose.edit_learn import Seen, learn
 from specd.engine.propose.edit_plan import Plan, Rewriter, behind
 from specd.engine.propose.edit_recall import Recalled
-from specd.engine.propose.edit_rules import Piece, RuleBook, as_pattern
+from specd.engine.propose.edit_rules import Piece, Rule, RuleBook, as_pattern
 from specd.engine.propose.edit_source import Source, TokenText, is_word
 
 CONTEXT = 24  # tokens of the output that a plan is joined to
@@ -21,6 +21,7 @@ MOST_LEARNT = 400  # bytes written between leaving the source and coming back th
 MOST_SINCE = 4096  # bytes kept of what was written since a divergence
 FAR = 60  # lexemes: a jump over more remembers where it came from
 ANCHORS = 3
+SOON = 8  # tokens: a divergence so close behind another may show that this was settled wrongly
 
 
 class Cursor:
@@ -32,6 +33,7 @@ class Cursor:
         self._rewriter = Rewriter(source, rules, texts)
         self._seen: Seen = set()
         self._anchors: list[int] = []
+        self._settled: tuple[int, Rule | None] = (-1, None)  # the divergence settled last, and what it taught
         self.lost: Lost | None = None
         self.trial: Guess | None = None
         self.others: list[Guess] = []  # guesses drafted beside the trial, in a tree
@@ -159,6 +161,8 @@ class Cursor:
         self.left += 1
         before = self._texts.join(row[max(prompt, at - 2 * CONTEXT - 16) : at])
         self.lost = self._diverge(rest, ahead, before, written, plan.shift)
+        if self.index <= SOON:
+            self.lost.undo = self._settled[0]
         self.plan = self.trial = None
 
     def _diverge(self, rest: list[Piece], ahead: str, before: str, written: str, shift: int) -> Lost:
@@ -234,11 +238,16 @@ class Cursor:
         self.lost = self.trial = None
         if lost is None or trial is None:
             return
+        if trial.kind == "undo" and self._settled[1] is not None:
+            self.rules.remove(self._settled[1])
+        rule = None
         first, last = source.lexeme_at(lost.offset), source.lexeme_at(trial.offset)
         if trial.extra is not None:
-            self.rules.add(trial.extra)
+            rule = trial.extra
+            self.rules.add(rule)
         elif first <= last <= first + FAR and source.starts[last] == trial.offset and len(lost.since) < MOST_LEARNT:
-            learn(self.rules, source, first, last, lost.since + trial.lead, self._seen)
+            rule = learn(self.rules, source, first, last, lost.since + trial.lead, self._seen)
+        self._settled = (lost.offset, rule)
         self._anchors = [anchor for anchor in self._anchors if anchor != last]
         if not 0 <= last - first <= FAR:
             self._anchors = [*self._anchors, first][-ANCHORS:]

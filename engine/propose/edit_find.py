@@ -39,6 +39,8 @@ def _after_rules(source: Source, lost: Lost, out: list[str]) -> list[Guess]:
     guesses = []
     if lost.rule is not None and lost.since and source.text.startswith(lost.since, lost.offset):
         guesses.append(Guess("unruled", lost.offset + len(lost.since), (), shift=lost.shift))
+    if lost.undo >= 0 and lost.since and source.text.startswith(lost.since, lost.undo):
+        guesses.append(Guess("undo", lost.undo + len(lost.since), (log1p(len(lost.since)),), shift=lost.shift))
     if lost.rest and lost.since:
         cut = next((i for i, letter in enumerate(lost.rest) if not (letter.isalnum() or letter == "_")), len(lost.rest))
         for lead in {lost.rest, lost.rest[cut:]} - {""}:

@@ -26,6 +26,7 @@ class Lost:
     anchors: list[int] = field(default_factory=list)  # lexemes where the copy stopped before it jumped elsewhere
     refused: dict[tuple[int, str], int] = field(default_factory=dict)  # guess -> times it was wrong
     steps: int = 0
+    undo: int = -1  # source byte of the divergence just before, if it may have been settled wrongly
 
     def write(self, text: str) -> None:
         """One more step wrote `text`, none of it a copy from where a guess had said."""
