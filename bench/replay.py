@@ -1,11 +1,13 @@
-"""Replay real edits: how many tokens each proposer gets through a verify step of a perfect greedy target, and what it costs.
+"""Replay real edits: how many tokens each proposer gets through a verify step of a perfect greedy target, and what it
+costs.
 
-    bench/replay.py --corpus edits.jsonl --tokenizer DIR --proposer edit -k 128
+bench/replay.py --corpus edits.jsonl --tokenizer DIR --proposer edit -k 128
 
-The prompt is the whole file and the instruction in the chat template; the target emits the edited region, a closing fence and its
-end token. Every forward pass counts as a step, the prefill too: a draft of the answer's beginning rides on it (--plain-prefill: it
-does not, and the first step emits one token). The proposer and the rule of acceptance are the engine's own. Figures are of tokens, so they are the same on every
-machine; drafting times are processor time of the drafting thread on this machine, `propose` and `observe` together.
+The prompt is the whole file and the instruction in the chat template; the target emits the edited region, a closing
+fence and its end token. Every forward pass counts as a step, the prefill too: a draft of the answer's beginning rides
+on it (--plain-prefill: it does not, and the first step emits one token). The proposer and the rule of acceptance are
+the engine's own. Figures are of tokens, so they are the same on every machine; drafting times are processor time of
+the drafting thread on this machine, `propose` and `observe` together.
 """
 
 import argparse
@@ -58,7 +60,8 @@ class Run:
 
 
 def replay(case: Case, proposer: Proposer | None, k: int, *, plain_prefill: bool = False) -> list[Step]:
-    """Emit the case's answer step by step. `proposer` None drafts nothing; `plain_prefill`: neither does the first step."""
+    """Emit the case's answer step by step. `proposer` None drafts nothing; `plain_prefill`: neither does the first
+    step."""
     answer = case.answer
     seq = Sequence(list(case.prompt), len(case.prompt))
     steps: list[Step] = []
@@ -111,7 +114,8 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def summarise(runs: list[Run], alpha: float) -> dict[str, float]:
-    """Tokens per step (mean over edits, and all tokens by all steps), drafted and rejected a step, milliseconds of drafting.
+    """Tokens per step (mean over edits, and all tokens by all steps), drafted and rejected a step, milliseconds of
+    drafting.
 
     With alpha > 0 a step costs 1 + alpha x drafted, and both figures are tokens per cost of a step without drafts.
     """

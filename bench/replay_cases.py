@@ -1,7 +1,7 @@
 """The edits of a replay corpus as token rows: prompt, answer, and what a proposer may know beforehand.
 
-A case is what a rewrite request looks like to the engine when its target is perfect: the answer is the edited region, a closing
-fence and the end token, token by token as the tokenizer itself writes that text.
+A case is what a rewrite request looks like to the engine when its target is perfect: the answer is the edited region,
+a closing fence and the end token, token by token as the tokenizer itself writes that text.
 """
 
 import difflib
@@ -20,7 +20,8 @@ WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Case:
-    """One edit. `predicted` is the unedited region and its closing fence: what the answer would be if nothing changed."""
+    """One edit. `predicted` is the unedited region and its closing fence: what the answer would be if nothing
+    changed."""
 
     id: str
     kind: str
@@ -50,7 +51,8 @@ def read_edits(path: Path) -> list[dict[str, Any]]:
 
 
 def changed_span(before: list[str], after: list[str]) -> tuple[int, int, int, int]:
-    """Lines [a0, a1) of `before` and [b0, b1) of `after` that hold every change, widened to blank lines, MARGIN lines at least."""
+    """Lines [a0, a1) of `before` and [b0, b1) of `after` that hold every change, widened to blank lines, MARGIN lines
+    at least."""
     head = 0
     while head < min(len(before), len(after)) and before[head] == after[head]:
         head += 1

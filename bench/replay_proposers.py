@@ -16,8 +16,8 @@ WINDOW = 400  # source tokens ahead of the pointer in which `predicted` looks fo
 
 
 class PredictedProposer:
-    """Predicted output as vendors describe it: a pointer into the old text, moved behind the nearest place that holds the last
-    two emitted tokens once it is lost. None publishes its rule; this is the plain one."""
+    """Predicted output as vendors describe it: a pointer into the old text, moved behind the nearest place that holds
+    the last two emitted tokens once it is lost. None publishes its rule; this is the plain one."""
 
     name = "predicted"
 

@@ -1,12 +1,28 @@
 """Substitutions that an instruction names: "rename A to B" gives [("A", "B")].
 
-A reading of how people write renames in English, quoted or not, in several word orders. It may read too much: a pair whose old text
-is not in the region does nothing, and what pairs draft is verified like any draft. Pure; never raises.
+A reading of how people write renames in English, quoted or not, in several word orders. It may read too much: a pair
+whose old text is not in the region does nothing, and what pairs draft is verified like any draft. Pure; never raises.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from specd.daemon.rewrite.pair_words import (
+    AFFIX,
+    AFFIX_WITH,
+    ARTICLES,
+    ENDS,
+    FILLER,
+    INSTEAD,
+    NO_NAMES,
+    NOUNS,
+    OTHER_VERBS,
+    PARAMETER,
+    PASSIVE,
+    PRONOUNS,
+    VERBS,
+)
 
 MOST_PAIRS = 64
 MOST_TEXT = 4000  # characters of the instruction that are read
@@ -19,48 +35,6 @@ _TOKEN = re.compile(
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'])|\n\s*(?=[-*•\d])|\n\s*\n")
 ARROW = "->"
-
-# Renaming verbs and the words that stand between the old and the new name behind them.
-_VERBS = {
-    **dict.fromkeys(("rename", "renaming"), {"to", "into", "as"}),
-    **dict.fromkeys(("change", "changing", "convert", "transform", "migrate", "update", "switch"), {"to", "into"}),
-    **dict.fromkeys(("correct", "fix", "spell", "shorten", "expand", "edit", "refactor"), {"to", "into", "as"}),
-    **dict.fromkeys(("replace", "replacing", "substitute"), {"by", "with"}),
-    **dict.fromkeys(("make", "write", "refer"), {"as"}),
-    **dict.fromkeys(("swap", "exchange"), {"for", "with"}),
-    **dict.fromkeys(("call", "name", "use", "prefer"), set[str]()),
-}
-_OTHER_VERBS = set(
-    "add remove drop delete set let export take keep pass return declare document check allow include implement move put get"
-    " build split say mention do print show draw give turn skip wrap inline extract port tidy reject free raise ask".split()
-)
-_PASSIVE = re.compile(
-    r"\b(?:(?:should|shall|must|will|can|is|are|was|gets?)\s+(?:now\s+|to\s+)?(?:be\s+)?(?:now\s+)?"
-    r"(?:renamed|named|called|changed|spelled|written)(?:\s+(?:to|into|as))?"
-    r"|(?:renamed|changed|converted)\s+(?:to|into|as)|becomes?|(?:should|shall|must|will)\s+(?:now\s+)?become)\b",
-    re.IGNORECASE,
-)
-_INSTEAD = re.compile(r"\b(?:instead\s+of|in\s+place\s+of|rather\s+than|in\s+lieu\s+of)\b|(?<=,)\s*(?:and\s+)?not\b", re.I)
-_FILLER = set(
-    "the a an its their our this that these those new old just simply all every both each private public exported lower-case"
-    " lowercase upper-case uppercase shorter longer now please also then being from name names of uses usages usage occurrences"
-    " instances references everywhere any to be".split()
-)
-_NOUNS = set(
-    "class classes function functions method methods variable variables identifier identifiers type types constant constants"
-    " field fields parameter parameters param argument arguments helper helpers decorator struct enum interface trait macro flag"
-    " flags attribute property member module package symbol word string literal key option loop import alias namespace label"
-    " misspelling typo spelling term prefix suffix template column object test tests file callback local receiver component event"
-    " getter setter".split()
-)
-_ENDS = set(
-    "in on at for so throughout across inside within because since where when if but while before after which wherever"
-    " everywhere too only using via than or likewise respectively consistently here there as to into by with".split()
-)
-_PRONOUNS = {"it", "them", "this", "they"}
-_VAGUE = set(
-    "something anything better clearer more less what match reflect avoid one it them they is are no not have has".split()
-)
 
 
 @dataclass(frozen=True)
@@ -118,7 +92,7 @@ def _renames(sentence: str) -> Iterator[tuple[str, str]]:
             continue
         left, right, used = _names_before(tokens, floor, start, swapped), *_names_after(tokens, end)
         if left == [None]:  # "rename it to B": the last code word before
-            left = [token.text for token in tokens[:start] if token.is_code][-1:]
+            left = list[str | None](token.text for token in tokens[:start] if token.is_code)[-1:]
         old, new = (right, left) if swapped else (left, right)
         count = min(len(old), len(new))
         if not count or None in old or None in new:
@@ -152,54 +126,55 @@ def _tokens(sentence: str) -> list[_Token]:
 def _connectors(sentence: str, tokens: list[_Token]) -> list[tuple[int, int, bool]]:
     """(its first token, the token behind it, the new name comes first) for whatever stands between two names."""
     found: list[tuple[int, int, bool]] = []
-    spans = [(match.span(), False) for match in _PASSIVE.finditer(sentence)]
-    spans += [(match.span(), True) for match in _INSTEAD.finditer(sentence)]
+    spans = [(match.span(), False) for match in PASSIVE.finditer(sentence)]
+    spans += [(match.span(), True) for match in INSTEAD.finditer(sentence)]
     for (begin, stop), swapped in spans:
         inside = [i for i, token in enumerate(tokens) if not token.quoted and begin <= token.start < stop]
         if inside:
             found.append((inside[0], inside[-1] + 1, swapped))
     taken = {index for start, end, _ in found for index in range(start, end)}
-    between: set[str] = set()
+    between: frozenset[str] = frozenset()
     for index, token in enumerate(tokens):
         if token.text == ARROW and not token.quoted:
             found.append((index, index + 1, False))
         elif index in taken:
             continue
-        elif token.word in _VERBS and _is_verb(tokens, index):
-            between = _VERBS[token.word]
+        elif token.word in VERBS and _is_verb(tokens, index):
+            between = VERBS[token.word]
         elif token.word == "from":
-            between = {"to", "into"} if index == 0 or between else between
-        elif token.word in _OTHER_VERBS and index and tokens[index - 1].word in ("and", ",", "then"):
-            between = set()
+            between = frozenset({"to", "into"}) if index == 0 or between else between
+        elif token.word in OTHER_VERBS and index and tokens[index - 1].word in ("and", ",", "then"):
+            between = frozenset()
         elif token.word in between:
             found.append((index, index + 1, False))
     return sorted(found)
 
 
 def _is_verb(tokens: list[_Token], index: int) -> bool:
-    """`rename` and `name` are names too: they are verbs where something to rename follows, without an article in front."""
+    """`rename` and `name` are names too: they are verbs where something to rename follows, without an article in
+    front."""
     behind = tokens[index + 1] if index + 1 < len(tokens) else None
-    if index and tokens[index - 1].word in ("the", "a", "its", "this", "new", "old"):
+    if index and tokens[index - 1].word in ARTICLES:
         return False
-    return behind is not None and behind.word not in (",", "and", ")", ";", *_ENDS)
+    return behind is not None and behind.word not in (",", "and", ")", ";", *ENDS)
 
 
 def _names_before(tokens: list[_Token], floor: int, stop: int, swapped: bool) -> Names:
     """The names right before token `stop`, in order; where the new name comes first, those right behind the verb."""
     begin = stop
     while begin > floor and tokens[begin - 1].word != ";":
-        if tokens[begin - 1].word in _VERBS and _is_verb(tokens, begin - 1):
+        if tokens[begin - 1].word in VERBS and _is_verb(tokens, begin - 1):
             break
         begin -= 1
     at_verb = swapped and begin > floor and tokens[begin - 1].word != ";"
     names: Names = []
     phrase: list[_Token] = []
     for token in [*tokens[begin:stop], None]:
-        ends = token is not None and token.word in _ENDS
+        ends = token is not None and token.word in ENDS
         if token is not None and token.word not in (",", "and", "&", "(", ")") and not ends:
             phrase.append(token)
             continue
-        if len(phrase) == 1 and phrase[0].word in _PRONOUNS and not swapped:
+        if len(phrase) == 1 and phrase[0].word in PRONOUNS and not swapped:
             names = [None]
         elif (name := _name(phrase)) is not None:
             names.append(name)
@@ -218,8 +193,8 @@ def _names_after(tokens: list[_Token], begin: int) -> tuple[Names, list[int]]:
     phrase: list[_Token] = []
     for index in range(begin, len(tokens) + 1):
         token = tokens[index] if index < len(tokens) else None
-        ends = token is None or token.word in _ENDS or token.word in (")", ";") or token.text == ARROW
-        if token is not None and token.word in _VERBS and _is_verb(tokens, index):
+        ends = token is None or token.word in ENDS or token.word in (")", ";") or token.text == ARROW
+        if token is not None and token.word in VERBS and _is_verb(tokens, index):
             ends = True
         if not ends and token is not None and token.word not in (",", "and", "&", "("):
             phrase.append(token)
@@ -237,42 +212,25 @@ def _names_after(tokens: list[_Token], begin: int) -> tuple[Names, list[int]]:
 
 def _name(phrase: list[_Token]) -> str | None:
     """The one name in a noun phrase such as "the old helper `foo`"; None if there is none to tell."""
-    if len(phrase) == 1 and not phrase[0].first | (phrase[0].word in _PRONOUNS | {"something", "what"}):
+    if len(phrase) == 1 and not phrase[0].first | (phrase[0].word in PRONOUNS | {"something", "what"}):
         return phrase[0].text
-    useful = [token for token in phrase if token.quoted or token.word not in _FILLER]
+    useful = [token for token in phrase if token.quoted or token.word not in FILLER]
     named = [token for token in useful if token.quoted] or [
-        token for token in useful if token.is_code and token.word not in _VAGUE
+        token for token in useful if token.is_code and token.word not in NO_NAMES
     ]
     if named:
         return named[-1].text
-    plain = [token for token in useful if token.word not in _NOUNS | _VAGUE and re.fullmatch(r"[^\W\d]\w*", token.text)]
+    plain = [
+        token for token in useful if token.word not in NOUNS | NO_NAMES and re.fullmatch(r"[^\W\d]\w*", token.text)
+    ]
     if len(plain) == 1 and len(useful) <= 3 and phrase[0].word not in ("a", "an"):
         return plain[0].text
-    return phrase[0].text if len(phrase) == 1 and phrase[0].word not in _PRONOUNS else None
-
-
-_AFFIX = re.compile(
-    r"\b(?P<verb>append|prepend|add)\s+(?:the\s+)?(?:(?P<kind>prefix|suffix)\s+)?[`\"']?(?P<affix>[\w$]+)[`\"']?"
-    r"(?:\s+(?P<kind2>prefix|suffix))?\s+to\s+(?P<rest>.+)",
-    re.IGNORECASE,
-)
-_AFFIX_WITH = re.compile(
-    r"\b(?P<verb>prefix|suffix)\s+(?P<rest>.+?)\s+with\s+(?:an?\s+|the\s+)?[`\"']?(?P<affix>[\w$]+)[`\"']?", re.IGNORECASE
-)
-_PARAMETER = re.compile(
-    r"\bgive\s+(?:the\s+)?(?:function\s+|method\s+)?[`\"']?(?P<f1>[\w.:]+[!?]?)(?:\(\))?[`\"']?\s+an?\s+(?:\w+\s+)?(?:first|leading)\s+"
-    r"(?:parameter|argument|param|arg)\s+(?:named\s+|called\s+)?[`\"']?(?P<p1>\w+)"
-    r"|\badd\s+(?:an?\s+|the\s+)?(?:\w+\s+)?(?:first|leading)\s+(?:parameter|argument|param|arg)\s+(?:named\s+|called\s+)?"
-    r"[`\"']?(?P<p2>\w+)[`\"']?\s+to\s+(?:the\s+)?(?:function\s+|method\s+)?[`\"']?(?P<f2>[\w.:]+[!?]?)"
-    r"|\bpass\s+[`\"']?(?P<p3>\w+)[`\"']?\s+as\s+(?:the\s+|a\s+)?(?:new\s+)?first\s+(?:parameter|argument|param|arg)\s+"
-    r"(?:to|of)\s+(?:the\s+)?[`\"']?(?P<f3>[\w.:]+[!?]?)",
-    re.IGNORECASE,
-)
+    return phrase[0].text if len(phrase) == 1 and phrase[0].word not in PRONOUNS else None
 
 
 def _affixes(sentence: str) -> Iterator[tuple[str, str]]:
     """ "append X to the names of a and b", "prefix a and b with X"."""
-    for found in [*_AFFIX.finditer(sentence), *_AFFIX_WITH.finditer(sentence)]:
+    for found in [*AFFIX.finditer(sentence), *AFFIX_WITH.finditer(sentence)]:
         groups = found.groupdict()
         kind = (groups.get("kind") or groups.get("kind2") or groups["verb"]).lower()
         if kind == "add":
@@ -284,8 +242,8 @@ def _affixes(sentence: str) -> Iterator[tuple[str, str]]:
 
 def _parameters(sentence: str) -> Iterator[tuple[str, str]]:
     """ "give f a new first parameter p": f() -> f(p), f( -> f(p, ."""
-    for found in _PARAMETER.finditer(sentence):
-        function = (found["f1"] or found["f2"] or found["f3"]).rstrip(".:")
-        parameter = found["p1"] or found["p2"] or found["p3"]
-        yield f"{function}()", f"{function}({parameter})"
-        yield f"{function}(", f"{function}({parameter}, "
+    for pattern in PARAMETER:
+        for found in pattern.finditer(sentence):
+            function, parameter = found["f"].rstrip(".:"), found["p"]
+            yield f"{function}()", f"{function}({parameter})"
+            yield f"{function}(", f"{function}({parameter}, "

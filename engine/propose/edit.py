@@ -1,12 +1,16 @@
-"""Edit-aware drafting: the old text is the draft, aligned with what the model has written, its substitutions applied ahead.
+"""Edit-aware drafting: the old text is the draft, aligned with what the model has written, its substitutions applied
+ahead.
 
-An edit is a copy with exceptions. The proposer holds the text that the answer would be if nothing changed, follows the copy, finds
-the place again after every exception, and learns renames, insertions, deletions and moved indentation from the first case. See
-`edit_cursor.py` for how; the method is this project's own. Whatever it drafts, the target decides; no input makes it raise.
+An edit is a copy with exceptions. The proposer holds the text that the answer would be if nothing changed, follows
+the copy, finds the place again after every exception, and learns renames, insertions, deletions and moved indentation
+from the first case. See `edit_cursor.py` for how; the method is this project's own. Whatever it drafts, the target
+decides; no input makes it raise.
 """
 
 from array import array
-from collections.abc import Iterable, Sequence as Tokens
+from bisect import bisect_right
+from collections.abc import Iterable
+from collections.abc import Sequence as Tokens
 
 import torch
 
@@ -21,14 +25,15 @@ INDEXED = 24  # tokens of the row that a step takes into the lookup index
 INDEXED_LOST = 128
 PROMPT_TEXT = 200_000  # bytes of the prompt whose words are read
 BRANCHES = 4  # guesses in a tree
-STEADY = 200.0  # tokens a copy is thought to last before anything is known
+LASTING = (6, 40, 128)  # tokens that a copy has held: evidence 1, 2, 3 from there on, 0 below
+WORTH = (0.5, 1.5, 4.0, 12.0)  # tokens that a guess is expected to win: evidence 5, 6, ... from there on, 4 below
 
 
 class EditProposer:
     """Drafts the rest of `predicted` as the edit so far would have it.
 
-    predicted: the whole answer if nothing changed (fence, region, fence). pairs: substitutions that the instruction names.
-    end_ids: tokens that end the answer. Any tokenizer whose tokens are runs of bytes will do.
+    predicted: the whole answer if nothing changed (fence, region, fence). pairs: substitutions that the instruction
+    names. end_ids: tokens that end the answer. Any tokenizer whose tokens are runs of bytes will do.
     """
 
     name = "edit"
@@ -54,7 +59,10 @@ class EditProposer:
         self._start()
 
     def propose(self, seq: Sequence, k: int) -> Draft:
-        """A chain of at most min(k, max_k) tokens; none where there is nothing to go by."""
+        """A chain of at most min(k, max_k) tokens; none where there is nothing to go by.
+
+        Evidence 0 to 3: a copy goes on that has held for so long (LASTING); 4 to 8: a guess where it goes on (WORTH).
+        """
         k = min(k, self.max_k)
         self._follow(seq)
         if k <= 0:
@@ -64,14 +72,14 @@ class EditProposer:
             self._guess(seq, 1)
         if cursor.plan is not None:
             cursor.plan.grow(cursor.index + k)
-            return _chain(cursor.plan.tokens[cursor.index : cursor.index + k])
+            return _chain(cursor.plan.tokens[cursor.index : cursor.index + k], self._evidence())
         if cursor.trial is not None and cursor.trial.tokens:
-            return _chain(cursor.trial.tokens[:k])
+            return _chain(cursor.trial.tokens[:k], self._evidence())
         return EMPTY
 
     def propose_tree(self, seq: Sequence, budget: int) -> Draft:
-        """At most min(budget, max_k) tokens: the best guesses as branches where the copy was lost, the best one longest; a chain
-        where it was not."""
+        """At most min(budget, max_k) tokens: the best guesses as branches where the copy was lost, the best one
+        longest; a chain where it was not."""
         budget = min(budget, self.max_k)
         self._follow(seq)
         cursor = self._cursor
@@ -80,11 +88,10 @@ class EditProposer:
         guesses = self._guess(seq, BRANCHES)
         share = max(budget // (2 * max(len(guesses) - 1, 1)), 1)
         tree = _Tree(budget)
-        for guess in guesses[1:]:
-            tree.reserve(min(share, budget // 4))
+        tree.reserve(len(guesses) - 1, min(share, budget // 4))
         for number, guess in enumerate(guesses):
             tree.add(_tokens_of(guess, budget), main=number == 0)
-        return tree.draft()
+        return tree.draft(self._evidence())
 
     def observe(self, seq: Sequence, committed: Committed) -> None:
         """Follow what the row gained, whoever drafted it."""
@@ -94,20 +101,6 @@ class EditProposer:
         """Forget positions >= length: what is left of the answer is followed anew at the next call."""
         if length < self._followed:
             self._start()
-
-    def survival(self, k: int) -> list[float]:
-        """The chance that the 1st, 1st and 2nd, ... first k tokens of the draft last proposed are accepted, as far as known.
-
-        In sync, a copy breaks off at a steady rate, that of this answer so far. A guess has its fitted worth: tokens it is
-        expected to win, as a geometric law.
-        """
-        cursor = self._cursor
-        if cursor.lost is None or cursor.trial is None:
-            lasting = (STEADY + cursor.copied) / (1 + cursor.left)
-        else:
-            lasting = cursor.trial.gain
-        kept = lasting / (1.0 + lasting)
-        return [kept**place for place in range(1, k + 1)]
 
     def _start(self) -> None:
         rules = RuleBook(self._source)
@@ -132,14 +125,23 @@ class EditProposer:
             self._cursor.advance(row, self._followed, self._prompt)
             self._followed = len(row)
 
+    def _evidence(self) -> int:
+        """The class of the draft: see `propose`."""
+        cursor = self._cursor
+        if cursor.trial is not None:
+            return len(LASTING) + 1 + bisect_right(WORTH, cursor.trial.gain)
+        return bisect_right(LASTING, cursor.held)
+
     def _guess(self, seq: Sequence, width: int) -> list[Guess]:
         self._recall.index(seq.tokens, INDEXED_LOST)
         return self._cursor.guess(seq.tokens, self._prompt, self._recall.find(seq.tokens), width)
 
 
-def _chain(tokens: list[int]) -> Draft:
+def _chain(tokens: list[int], evidence: int) -> Draft:
     """Draft.chain, without the cost of reading a Python list number by number."""
-    return Draft(torch.frombuffer(array("i", tokens), dtype=torch.int32)) if tokens else EMPTY
+    if not tokens:
+        return EMPTY
+    return Draft(torch.frombuffer(array("i", tokens), dtype=torch.int32), evidence=evidence)
 
 
 def _tokens_of(guess: Guess, count: int) -> list[int]:
@@ -159,9 +161,9 @@ class _Tree:
         self._parents: list[int] = []
         self._children: dict[tuple[int, int], int] = {}
 
-    def reserve(self, count: int) -> None:
-        """Keep `count` tokens of the budget for a later branch."""
-        self._reserved.append(count)
+    def reserve(self, branches: int, count: int) -> None:
+        """Keep `count` tokens of the budget for each of so many later branches."""
+        self._reserved = [count] * branches
 
     def add(self, row: list[int], *, main: bool) -> None:
         """A branch; the main one takes what is not reserved."""
@@ -179,7 +181,11 @@ class _Tree:
                 self._parents.append(parent)
             parent = node
 
-    def draft(self) -> Draft:
+    def draft(self, evidence: int) -> Draft:
         if not self._tokens:
             return EMPTY
-        return Draft(torch.tensor(self._tokens, dtype=torch.int32), torch.tensor(self._parents, dtype=torch.int32))
+        return Draft(
+            torch.tensor(self._tokens, dtype=torch.int32),
+            torch.tensor(self._parents, dtype=torch.int32),
+            evidence=evidence,
+        )

@@ -1,8 +1,9 @@
 """Following an answer along the text it edits: the place of the copy, and what to do when it leaves it.
 
-In sync, a plan holds the tokens of the rewritten rest and the cursor counts those that came. At a token that is not the plan's the
-*text* decides: the same text in other tokens is no divergence. After one, each step tries the best guess where the copy goes on; one
-that holds for about a word is confirmed, and what was written instead of the source between is learnt from.
+In sync, a plan holds the tokens of the rewritten rest and the cursor counts those that came. At a token that is not
+the plan's the *text* decides: the same text in other tokens is no divergence. After one, each step tries the best
+guess where the copy goes on; one that holds for about a word is confirmed, and what was written instead of the source
+between is learnt from.
 """
 
 from collections.abc import Sequence as Tokens
@@ -25,7 +26,8 @@ SOON = 8  # tokens: a divergence so close behind another may show that this was 
 
 
 class Cursor:
-    """`plan` and `index`: tokens to draft next are plan.tokens[index:]. `lost`: the divergence that is not settled yet."""
+    """`plan` and `index`: tokens to draft next are plan.tokens[index:]. `lost`: the divergence that is not settled
+    yet."""
 
     def __init__(self, source: Source, rules: RuleBook, texts: TokenText, words: Words, end_ids: Tokens[int]) -> None:
         self.source, self.rules, self.words = source, rules, words
@@ -39,8 +41,7 @@ class Cursor:
         self.others: list[Guess] = []  # guesses drafted beside the trial, in a tree
         self.plan: Plan | None = Plan(self._rewriter, self._rewriter.rest(0, 0), 0, (), end_ids=end_ids)
         self.index = 0
-        self.copied = 0  # tokens accepted from plans, and divergences, for the survival of a draft
-        self.left = 0
+        self.held = 0  # tokens copied since the last divergence
 
     def advance(self, row: list[int], start: int, prompt: int) -> None:
         """The row gained row[start:]; `prompt`: where the answer begins in it."""
@@ -60,7 +61,7 @@ class Cursor:
                 same = next((i for i, (a, b) in enumerate(zip(ahead, row[start:], strict=False)) if a != b), len(ahead))
             self.index += same
             start += same
-            self.copied += same
+            self.held += same
             if start < len(row):
                 self._leave(row, start, prompt)
                 start += 1
@@ -158,7 +159,7 @@ class Cursor:
                 return
             self._confirm()
         self._credit(plan)
-        self.left += 1
+        self.held = 0
         before = self._texts.join(row[max(prompt, at - 2 * CONTEXT - 16) : at])
         self.lost = self._diverge(rest, ahead, before, written, plan.shift)
         if self.index <= SOON:
@@ -224,8 +225,7 @@ class Cursor:
 
     def _is_confirmed(self) -> bool:
         """The guess held for about a word of the source, or two behind the place that was left."""
-        assert self.plan is not None and self.lost is not None
-        if self.trial is None or self.index >= 4:
+        if self.plan is None or self.lost is None or self.trial is None or self.index >= 4:
             return True
         if not self.index:
             return False

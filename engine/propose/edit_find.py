@@ -1,5 +1,5 @@
-"""Every other guess where the copy goes on: a word replaced, a line replaced, an insertion over, a new name to complete, a recalled
-row of tokens."""
+"""Every other guess where the copy goes on: a word replaced, a line replaced, an insertion over, a new name to
+complete, a recalled row of tokens."""
 
 from math import log, log1p
 
@@ -35,7 +35,8 @@ def find_guesses(
 
 
 def _after_rules(source: Source, lost: Lost, out: list[str]) -> list[Guess]:
-    """A rule did not hold: the source as it is; or it held half: the rest of its text behind what was written in between."""
+    """A rule did not hold: the source as it is; or it held half: the rest of its text behind what was written in
+    between."""
     guesses = []
     if lost.rule is not None and lost.since and source.text.startswith(lost.since, lost.offset):
         guesses.append(Guess("unruled", lost.offset + len(lost.since), (), shift=lost.shift))
@@ -63,7 +64,15 @@ def _words(source: Source, lost: Lost, words: Words, out: list[str], new: list[s
         passed = sum(place < at for place in places)
         middle = float(at > 1 and "\n" not in source.lexemes[at - 2 : at])
         again = log1p(len(places) - passed)
-        features = (float(passed > 0), known, likeness(word, old), middle, log1p(lost.steps), log(len(word)), again)
+        features: tuple[float, ...] = (
+            float(passed > 0),
+            known,
+            likeness(word, old),
+            middle,
+            log1p(lost.steps),
+            log(len(word)),
+            again,
+        )
         guesses.append(Guess("word", behind, features, shift=lost.shift, extra=None if passed else Rule((old,), word)))
         rest = rest_of_affixed(word, old)
         features = (known, float(word.endswith("_")), float(len(word) < 3), again, middle)
@@ -95,7 +104,7 @@ def _lines(source: Source, lost: Lost, words: Words, text: str, at: int) -> list
             far = number - home
             for anchor in lost.anchors:
                 far = min(far, number - source.line_of(anchor), key=abs)
-            features = (
+            features: tuple[float, ...] = (
                 *(log1p(len(content)), log(len(numbers)), log1p(max(far, 0)), log1p(max(-far, 0)), float(far < 0)),
                 *(float(indent == have), words.mentions(source.lexemes[first : first + 6])),
             )
@@ -118,7 +127,7 @@ def _lines(source: Source, lost: Lost, words: Words, text: str, at: int) -> list
             continue
         first = source.line_starts[number]
         have = source.indent_of(number) if line else 0
-        features = (
+        features = (  # as FEATURES has them
             *(like, float(blank), log(lines), float(bool(line)), log1p(lost.steps)),
             words.mentions(source.lexemes[first : first + 6]),
         )
@@ -189,7 +198,8 @@ def shared_words(line: str, lexemes: list[str]) -> float:
 
 
 def rest_of_affixed(word: str, old: str) -> str:
-    """What is left to write of a new name that begins with `word` and ends with the old one: base -> base_|name, get -> get|Name."""
+    """What is left to write of a new name that begins with `word` and ends with the old one: base -> base_|name, get
+    -> get|Name."""
     for size in range(min(len(word), len(old)) - 1, 0, -1):
         if word.endswith(old[:size]):
             return old[size:]

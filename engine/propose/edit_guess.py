@@ -35,7 +35,8 @@ class Lost:
 
 
 class Guess:
-    """Go on at source byte `offset`, behind the text `lead`; or with `tokens`, for what is not in the source (offset -1).
+    """Go on at source byte `offset`, behind the text `lead`; or with `tokens`, for what is not in the source (offset
+    -1).
 
     `gain`: tokens, up to CAP, that it is expected to win.
     """

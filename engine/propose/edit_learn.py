@@ -10,10 +10,11 @@ Seen = set[tuple[tuple[str, ...], str]]
 
 
 def learn(rules: RuleBook, source: Source, first: int, last: int, written: str, seen: Seen) -> Rule | None:
-    """Put the rule in force that turns the source lexemes [first, last) into `written`, and return it; None if there is none.
+    """Put the rule in force that turns the source lexemes [first, last) into `written`, and return it; None if there
+    is none.
 
-    A rule that the instruction named, or that was right more than once, is not replaced by a single other case. `seen` collects the
-    substitutions of one row: the second time, they hold everywhere.
+    A rule that the instruction named, or that was right more than once, is not replaced by a single other case.
+    `seen` collects the substitutions of one row: the second time, they hold everywhere.
     """
     found = explain(source, first, last, written)
     if found is None:
@@ -34,8 +35,8 @@ def learn(rules: RuleBook, source: Source, first: int, last: int, written: str, 
 
 
 def explain(source: Source, first: int, last: int, written: str) -> tuple[tuple[str, ...], tuple[str, ...], int] | None:
-    """(lexemes replaced, lexemes written, lexeme where they stand), common beginning and end taken off; None for several lines,
-    long stretches and no change."""
+    """(lexemes replaced, lexemes written, lexeme where they stand), common beginning and end taken off; None for
+    several lines, long stretches and no change."""
     lexemes = source.lexemes
     new = as_pattern(written)
     while first < last and new and lexemes[first] == new[0]:
@@ -53,8 +54,8 @@ def explain(source: Source, first: int, last: int, written: str) -> tuple[tuple[
 def bound(source: Source, old: tuple[str, ...], new: tuple[str, ...], site: int, seen: Seen) -> Rule | None:
     """The rule, as general as one case warrants.
 
-    A word or phrase that was never passed unchanged is replaced everywhere at once; one that was needs the lexeme before it. An
-    insertion, and a deletion seen once, need the word to their left.
+    A word or phrase that was never passed unchanged is replaced everywhere at once; one that was needs the lexeme
+    before it. An insertion, and a deletion seen once, need the word to their left.
     """
     text = "".join(new)
     again = (old, text) in seen

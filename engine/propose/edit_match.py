@@ -19,11 +19,11 @@ def nearness(distance: int) -> float:
 def match_guesses(
     source: Source, rules: RuleBook, lost: Lost, out: list[str], count_since: int, words: Words
 ) -> list[Guess]:
-    """One guess for each of the best places. out: lexemes of the output's end, the last `count_since` of them written since the
-    divergence.
+    """One guess for each of the best places. out: lexemes of the output's end, the last `count_since` of them written
+    since the divergence.
 
-    A match is worth the bits of its lexemes, log2(all / places of it); rare words tell most. Names that a rule writes match the
-    names that it replaces.
+    A match is worth the bits of its lexemes, log2(all / places of it); rare words tell most. Names that a rule writes
+    match the names that it replaces.
     """
     if not out:
         return []

@@ -1,4 +1,5 @@
-"""The rest of the answer as it would be if the copy went on: rewritten source from one place on, as tokens, grown as needed."""
+"""The rest of the answer as it would be if the copy went on: rewritten source from one place on, as tokens, grown as
+needed."""
 
 from bisect import bisect_right
 from collections.abc import Sequence as Tokens
@@ -13,7 +14,8 @@ MOST_ENCODED = 4096  # short texts whose tokens are remembered
 
 @dataclass(frozen=True)
 class Chunk:
-    """The tokens of a unit, or of the rest of one, and the pieces of text that they spell; None: the unit as it stands."""
+    """The tokens of a unit, or of the rest of one, and the pieces of text that they spell; None: the unit as it
+    stands."""
 
     tokens: list[int]
     pieces: list[Piece] | None = None
@@ -66,8 +68,8 @@ class Rewriter:
         return ids
 
     def tokenize(self, unit: int, pieces: list[Piece], context: str = "") -> list[int]:
-        """Tokens of `context` and the pieces behind it: the unit's own tokens wherever they copy it, between seams, and new ones
-        around what was changed."""
+        """Tokens of `context` and the pieces behind it: the unit's own tokens wherever they copy it, between seams,
+        and new ones around what was changed."""
         source = self.source
         start = source.unit_starts[unit]
         ends = self._token_ends(unit)
@@ -141,7 +143,8 @@ class Plan:
         extra: Rule | None = None,
         end_ids: Tokens[int] = (),
     ) -> None:
-        """`pieces`: what is left of `unit`; the units behind it follow. `line`: the tokens of the output's current line."""
+        """`pieces`: what is left of `unit`; the units behind it follow. `line`: the tokens of the output's current
+        line."""
         self._rewriter, self._end_ids = rewriter, end_ids
         self.shift, self.extra = shift, extra
         self._next = unit + 1
@@ -153,8 +156,8 @@ class Plan:
         self.credited = 0  # chunks whose rules have had their credit
 
     def _join(self, unit: int, pieces: list[Piece], line: Tokens[int]) -> tuple[list[int], bool]:
-        """The tokens of `pieces` behind the line so far; False if the target would have cut its line into other tokens, had it
-        meant to go on like this."""
+        """The tokens of `pieces` behind the line so far; False if the target would have cut its line into other
+        tokens, had it meant to go on like this."""
         rewriter, texts = self._rewriter, self._rewriter.tokens
         begin = len(line)
         while begin > 0:

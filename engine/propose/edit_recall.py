@@ -9,8 +9,8 @@ _SHIFT = 21
 
 @dataclass(frozen=True)
 class Recalled:
-    """`position` follows an earlier occurrence of the last `depth` tokens; of the `count` best places looked at, `share` go on with
-    the same token."""
+    """`position` follows an earlier occurrence of the last `depth` tokens; of the `count` best places looked at,
+    `share` go on with the same token."""
 
     position: int
     depth: int
@@ -75,6 +75,6 @@ def follow(tokens: list[int], position: int, k: int) -> list[int]:
     """The k tokens from `position` on; where they run out the copy goes on with itself."""
     copied = tokens[position : position + k]
     period = len(tokens) - position
-    while 0 < period and len(copied) < k:
+    while period > 0 and len(copied) < k:
         copied.extend(copied[-period:][: k - len(copied)])
     return copied

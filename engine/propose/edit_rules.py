@@ -101,8 +101,8 @@ class RuleBook:
         self.version += 1
 
     def keep(self, rule: Rule, at: int, *, wrong: bool) -> None:
-        """From now on `rule` leaves lexeme `at` alone. `wrong`: the target kept the source there, which counts against the rule:
-        it goes when it is wrong more than half as often as right."""
+        """From now on `rule` leaves lexeme `at` alone. `wrong`: the target kept the source there, which counts
+        against the rule: it goes when it is wrong more than half as often as right."""
         rule.kept.add(at)
         self.version += 1
         if wrong:

@@ -1,7 +1,8 @@
-"""The text an edit starts from, cut for drafting: lexemes to align by, units to tokenize by, and where everything stands.
+"""The text an edit starts from, cut for drafting: lexemes to align by, units to tokenize by, and where everything
+stands.
 
-All text inside the edit proposer is *byte text*: a str with one character for each UTF-8 byte (latin-1), since a token may end in
-the middle of a character.
+All text inside the edit proposer is *byte text*: a str with one character for each UTF-8 byte (latin-1), since a
+token may end in the middle of a character.
 """
 
 import re
@@ -74,8 +75,9 @@ class TokenText(dict[int, str]):
 class Source:
     """Byte text as lexemes, lines and units.
 
-    A *unit* is a line with its end and the blank lines behind it; or, for tokenizers that glue a line end to the indentation that
-    follows, a line end and the line behind it: pieces whose tokens, one after the other, are the tokens of the whole.
+    A *unit* is a line with its end and the blank lines behind it; or, for tokenizers that glue a line end to the
+    indentation that follows, a line end and the line behind it: pieces whose tokens, one after the other, are the
+    tokens of the whole.
     """
 
     def __init__(self, text: str, tokens: TokenText) -> None:
@@ -149,7 +151,7 @@ class Source:
             self._contents = sorted((line, number) for number, line in enumerate(lines) if line)
         content = content[:KEY]
         at = bisect_left(self._contents, (content, -1))
-        found = []
+        found: list[int] = []
         while at < len(self._contents) and len(found) < limit and self._contents[at][0].startswith(content):
             found.append(self._contents[at][1])
             at += 1
@@ -177,7 +179,7 @@ class Source:
     def words_that_begin(self, prefix: str, limit: int) -> list[str]:
         """Distinct longer words of the text that begin with `prefix`; at most `limit`."""
         at = bisect_right(self._words, prefix)
-        found = []
+        found: list[str] = []
         while at < len(self._words) and len(found) < limit and self._words[at].startswith(prefix):
             found.append(self._words[at])
             at += 1

@@ -1,8 +1,9 @@
 """What a guess is worth, from what can be seen of it: fitted weights.
 
-One fractional logistic regression for each kind of guess: share of CAP tokens that are accepted, on the features that the guess's
-maker lists in this order. Fitted by `bench/replay_fit.py` on a development corpus of edits; two halves of it give weights that judge
-each other's edits as well as their own. Features are counts under log1p, shares, and 0 or 1.
+One fractional logistic regression for each kind of guess: share of CAP tokens that are accepted, on the features that
+the guess's maker lists in this order. Fitted by `bench/replay_fit.py` on a development corpus of edits; two halves of
+it give weights that judge each other's edits as well as their own. Features are counts under log1p, shares, and 0 or
+1.
 """
 
 from dataclasses import dataclass
@@ -12,8 +13,8 @@ CAP = 32  # accepted tokens beyond it are worth no more
 
 @dataclass(frozen=True)
 class Weights:
-    """`features` in the order of FEATURES; `votes`: log1p of the gain of another kind of guess that goes on alike; `refused`: log1p
-    of times refused; `disagrees`: the tokens written do not lead there."""
+    """`features` in the order of FEATURES; `votes`: log1p of the gain of another kind of guess that goes on alike;
+    `refused`: log1p of times refused; `disagrees`: the tokens written do not lead there."""
 
     bias: float
     features: tuple[float, ...] = ()
@@ -23,7 +24,20 @@ class Weights:
 
 
 FEATURES: dict[str, tuple[str, ...]] = {
-    "match": ("bits", "share", "forward", "backward", "is behind", "partial", "covers", "line end", "anchored", "steps", "said", "depth"),
+    "match": (
+        "bits",
+        "share",
+        "forward",
+        "backward",
+        "is behind",
+        "partial",
+        "covers",
+        "line end",
+        "anchored",
+        "steps",
+        "said",
+        "depth",
+    ),
     "line": ("length", "many", "forward", "backward", "is behind", "same indent", "said"),
     "unruled": (),
     "undo": ("length",),
@@ -48,7 +62,9 @@ FEATURES: dict[str, tuple[str, ...]] = {
 }
 
 WEIGHTS: dict[str, Weights] = {
-    "match": Weights(-2.44, (0.53, 1.34, -0.73, -0.51, -0.96, 0.44, -0.35, 0.27, 1.01, -0.26, 0.26, -0.18), 0.45, -0.17, -2.75),
+    "match": Weights(
+        -2.44, (0.53, 1.34, -0.73, -0.51, -0.96, 0.44, -0.35, 0.27, 1.01, -0.26, 0.26, -0.18), 0.45, -0.17, -2.75
+    ),
     "line": Weights(-2.32, (0.2, -0.99, -0.02, -0.11, -0.53, 1.22, -0.44), 0.66, -0.53, -1.49),
     "unruled": Weights(2.63, (), -0.47, 0.0, 0.0),
     "undo": Weights(-0.85, (0.11,), 0.16, 0.0, 0.0),

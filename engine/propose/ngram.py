@@ -1,11 +1,13 @@
 """Prompt lookup: what followed the last n tokens when they last occurred follows again (n = 3, then 2, then 1).
 
-The method is prompt lookup decoding as llama.cpp and vLLM know it; here an index of every n-gram's latest end grows with the
-committed tokens only, so a step costs the same whatever the context's length. Seeds are texts that may be quoted without being in
-the prompt, such as the open file; an occurrence in the sequence itself wins over one in a seed.
+The method is prompt lookup decoding as llama.cpp and vLLM know it; here an index of every n-gram's latest end grows
+with the committed tokens only, so a step costs the same whatever the context's length. Seeds are texts that may be
+quoted without being in the prompt, such as the open file; an occurrence in the sequence itself wins over one in a
+seed.
 """
 
-from collections.abc import Iterable, Sequence as Tokens
+from collections.abc import Iterable
+from collections.abc import Sequence as Tokens
 
 from specd.engine.draft import EMPTY, Committed, Draft, Sequence
 
@@ -14,7 +16,8 @@ BREAK = -1  # behind each seed: no n-gram and no draft runs across it
 
 
 class NgramIndex:
-    """Every n-gram (n = 1 .. max_n) of a growing row of tokens -> the latest position behind it, and the ones before that.
+    """Every n-gram (n = 1 .. max_n) of a growing row of tokens -> the latest position behind it, and the ones before
+    that.
 
     Only n-grams that some token follows are in it. `extend` costs O(max_n) a token, `truncate` what it takes away.
     """
@@ -88,7 +91,7 @@ class NgramIndex:
         if BREAK in copied:
             return copied[: copied.index(BREAK)]
         period = len(history) - position
-        while 0 < period and len(copied) < k:
+        while period > 0 and len(copied) < k:
             copied.extend(copied[-period:][: k - len(copied)])
         return copied
 
@@ -108,7 +111,7 @@ class NgramProposer:
         self._base = len(self._index)
 
     def propose(self, seq: Sequence, k: int) -> Draft:
-        """At most min(k, max_k) tokens; none where even the newest token is new."""
+        """At most min(k, max_k) tokens; none where even the newest token is new. Evidence: the length of the match."""
         self._feed(seq)
         k = min(k, self.max_k)
         if k <= 0:
@@ -116,7 +119,7 @@ class NgramProposer:
         for n in range(self._index.max_n, 0, -1):
             position = self._index.find(n)
             if position is not None:
-                return Draft.chain(self._index.follow(position, k))
+                return Draft.chain(self._index.follow(position, k), evidence=n)
         return EMPTY
 
     def observe(self, seq: Sequence, committed: Committed) -> None:

@@ -1,7 +1,8 @@
 """Drafting by the longest match: what followed the longest suffix of the row that appeared in it before.
 
-An online suffix automaton (Blumer et al. 1985) gives that suffix in amortised constant time a token, so a step costs the same at
-any context length. The baseline of suffix decoding (Oliaro et al. 2024) without its cache of other requests.
+An online suffix automaton (Blumer et al. 1985) gives that suffix in amortised constant time a token, so a step costs
+the same at any context length. The baseline of suffix decoding (Oliaro et al. 2024) without its cache of other
+requests.
 """
 
 import torch
@@ -51,7 +52,8 @@ class SuffixAutomaton:
         self._last = current
 
     def longest_match(self) -> tuple[int, int]:
-        """(length, position behind it) of the longest suffix with an earlier occurrence; (0, 0) if even the last token is new."""
+        """(length, position behind it) of the longest suffix with an earlier occurrence; (0, 0) if even the last
+        token is new."""
         state = self._link[self._last]
         if state <= 0:
             return 0, 0
