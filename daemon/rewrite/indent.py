@@ -42,8 +42,9 @@ class Reindenter:
 
     original: its lines without line ends; indent: what `without_indent` took off them; keep_tabs: a tab of the answer
     is no mistake, whatever the original has. Three repairs, each only where the original says so:
-    - `indent` is put back, unless the answer has it already. The first line is judged on its own, the others by the
-      first of them that is an original line one way and not the other way.
+    - `indent` is put back, unless the answer has it already: if its first line is an original line as it is, or is at
+      the level of the original's first line; or if its second line is the original's second one as it is. What comes
+      later says nothing, since code that was put into a block is at the original's level too.
     - Tabs and spaces at the beginning of a line become what the file has, if the file has only one of both.
     - A first line that lost its indentation gets it back when the second line shows that the answer is at the
       original's level.
@@ -61,7 +62,7 @@ class Reindenter:
         if len(set(map(len, indents))) > 1:
             steps = [abs(len(a) - len(b)) for a, b in pairwise(indents) if len(a) != len(b)]
             self._width = min(steps, default=self._width)
-        self._has_indent: bool | None = None if indent else False  # the answer's lines hold `indent` already
+        self._has_indent = False  # the answer's lines hold `indent` already
         self._seen = 0  # lines that are not blank
         self._waiting: list[str] = []  # the first line and blank ones after it, until the second one
 
@@ -98,16 +99,20 @@ class Reindenter:
         return leading(old_first) + first.lstrip(" \t") if same_second or (same_step and words) else first
 
     def _placed(self, line: str) -> str:
-        if self._has_indent is False:
-            return self._indent + line
         put_back = self._indent + line
-        if self._has_indent is True:
-            return line if line.startswith(self._indent) else put_back
-        is_known, is_known_put_back = line.rstrip(" \t") in self._known, put_back.rstrip(" \t") in self._known
-        has_indent = is_known and not is_known_put_back
-        if self._seen > 1 and is_known != is_known_put_back:
-            self._has_indent = has_indent
-        return line if has_indent else put_back
+        if not self._indent or not self._head:
+            return put_back
+        if self._seen == 1:
+            known, known_put_back = self._is_known(line), self._is_known(put_back)
+            same_level = leading(line) == leading(self._head[0])
+            self._has_indent = known if known != known_put_back else same_level
+        elif self._seen == 2 and not self._has_indent:
+            is_second = line.rstrip(" \t") == self._head[-1].rstrip(" \t")
+            self._has_indent = is_second and not self._is_known(put_back)
+        return line if self._has_indent and line.startswith(self._indent) else put_back
+
+    def _is_known(self, line: str) -> bool:
+        return line.rstrip(" \t") in self._known
 
     def _styled(self, line: str) -> str:
         indent, text = leading(line), line.lstrip(" \t")

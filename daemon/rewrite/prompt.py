@@ -33,6 +33,7 @@ _BACKTICKS = re.compile(r"`{3,}")
 _ABOUT_BLANKS = re.compile(
     r"\b(?:white[ -]?spaces?|blanks?|newlines?|empty lines?|line (?:ends?|endings?)|trailing (?:spaces?|tabs?))\b", re.I
 )
+_ABOUT_INDENTATION = re.compile(r"\b(?:re-?|un-?)?(?:in|de|out)dent", re.I)
 _OVERHEAD = 24  # tokens of the chat template around the messages
 _CHARACTERS = 3  # a token, where no tokenizer is given
 
@@ -102,7 +103,7 @@ def build_prompt(
     """
     exact = bool(_ABOUT_BLANKS.search(instruction))
     lines = _region_lines(text[region.start : region.end], exact=exact)
-    indent = common_indent(lines) if form == "chat" and not exact else ""
+    indent = common_indent(lines) if form == "chat" and not exact and not _ABOUT_INDENTATION.search(instruction) else ""
     code = "".join(without_indent(line, indent) + "\n" for line in lines)
     tag = language or ""
     predicted = fenced(tag, code)

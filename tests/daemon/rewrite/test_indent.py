@@ -42,6 +42,21 @@ def test_an_answer_without_it_on_the_first_line_only_is_repaired_line_by_line() 
     assert back(original, answer, "    ") == original + " + 1"
 
 
+def test_code_put_into_a_block_is_deeper_than_it_was() -> None:
+    original = "    x = 1\n    y = 2"
+    assert back(original, "if a:\n    x = 1\n    y = 2", "    ") == "    if a:\n        x = 1\n        y = 2"
+    assert back(original, "x = 1\nif a:\n    y = 2", "    ") == "    x = 1\n    if a:\n        y = 2"
+    loop = "    for i in a:\n        x(i)\n        y(i)"
+    answer = "for i in a:\n    if i:\n        x(i)\n        y(i)"
+    assert back(loop, answer, "    ") == "    for i in a:\n        if i:\n            x(i)\n            y(i)"
+
+
+def test_a_changed_first_line_at_the_originals_level_shows_that_the_indentation_is_there() -> None:
+    original = "    def f(self):\n        return 1"
+    answer = "    def f(self, x):\n        return x"
+    assert back(original, answer, "    ") == answer
+
+
 def test_a_first_line_that_lost_its_indentation_gets_it_back() -> None:
     original = "    def f(self):\n        return 1"
     assert back(original, "def f(self, x):\n        return 1") == "    def f(self, x):\n        return 1"

@@ -78,6 +78,13 @@ def test_the_chat_form_takes_the_common_indentation_off() -> None:
     assert (exact.predicted, exact.indent) == ("```python\n\tdef f(self):\n\n\t\tpass\n```", "")
 
 
+def test_an_instruction_about_indentation_leaves_it_in_sight() -> None:
+    text = "class A:\n    x = 1\n"
+    for instruction in ("indent it", "Dedent this by one level", "fix the indentation", "re-indent", "unindent"):
+        assert build("chat", text, (1, 2), instruction).predicted == "```python\n    x = 1\n```"
+    assert build("chat", text, (1, 2), "identify it").indent == "    "
+
+
 def test_a_whole_file_is_its_own_context() -> None:
     content = build("chat", "x = 1\n", None).messages[1]["content"]
     assert content == "The file is a.py.\n\nRewrite line 1:\n\n```python\nx = 1\n```\n\nrename f50 to g"

@@ -61,6 +61,15 @@ def test_an_indented_region_is_read_and_written_without_its_indentation() -> Non
     assert outcome.text == TEXT.replace("3 * self.r * self.r", "math.pi * self.r**2")
 
 
+def test_a_region_can_be_put_into_a_block() -> None:
+    region = select_region(TEXT, at=5, language="python")
+    outcome = rewrite(
+        "```python\nif round:\n    def area(self):\n        return 3 * self.r * self.r\n```", region=region
+    )
+    block = "    if round:\n        def area(self):\n            return 3 * self.r * self.r\n"
+    assert outcome.text == TEXT[: region.start] + block + TEXT[region.end :]
+
+
 def test_the_predicted_answer_changes_nothing() -> None:
     for region in (WHOLE, select_region(TEXT, at=5, language="python"), select_region(TEXT, lines=(1, 11))):
         for form in ("chat", "region"):
