@@ -120,10 +120,10 @@ class Staged(Record):
 def stage(source: Source, text: str) -> Staged:
     """Write `text` beside the file. Raises InputRefused, with nothing left behind, if there is no room, say."""
     raw = text.encode()
-    name = f".{source.real.name[:200]}.specd-{os.getpid()}"
+    name = f".{source.real.name[:200]}.specd-new"  # one a file: the lock keeps a second writer away
     staged = Staged(source, source.real.with_name(name))
     try:
-        staged.discard()  # from a process of the same number that died
+        staged.discard()  # what a killed process has left
         fd = os.open(staged.temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         with open(fd, "wb") as file:
             file.write(raw)

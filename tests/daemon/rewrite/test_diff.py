@@ -52,9 +52,10 @@ def test_large_differences_are_right_too(seed: int, kinds: int) -> None:
 
 
 def test_lines_that_occur_once_anchor_what_is_beyond_the_limit() -> None:
-    a = [f"unique {at}" if at % 10 == 0 else f"old {at}" for at in range(10 * MAX_EDITS)]
-    b = [line.replace("old", "new") for line in a]
-    assert [a[a0 - 1] for a0, *_ in changed_blocks(a, b)] == [line for line in a if line.startswith("unique")]
+    assert MAX_EDITS < 20 * (30 + 5)
+    a = [line for at in range(20) for line in [f"unique {at}", *[f"old {at}"] * 30]]
+    b = [line for at in range(20) for line in [f"unique {at}", *[f"new {at}"] * 5]]
+    assert changed_blocks(a, b) == [(31 * at + 1, 31 * at + 31, 6 * at + 1, 6 * at + 6) for at in range(20)]
 
 
 def test_without_anchors_the_nearest_equal_lines_are_kept() -> None:

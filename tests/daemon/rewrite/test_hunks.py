@@ -120,6 +120,14 @@ def test_the_place_after_an_omission_is_where_only_one_is_possible() -> None:
     assert stream.result == original
 
 
+def test_lines_after_an_omission_that_fit_nowhere_at_the_end_stop_the_rewrite() -> None:
+    original = "start()\n" + "if a:\n    b()\n" * 4 + "finish()\n"
+    stream = HunkStream(original)
+    stream.push("start()\n# ...\n    b()\n")
+    assert stream.finish(complete=True) == []
+    assert stream.halted is not None
+
+
 def test_a_comment_that_the_original_has_is_no_omission() -> None:
     original = "a\n# ...\nb\n"
     stream = HunkStream(original)
