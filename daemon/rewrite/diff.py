@@ -44,7 +44,7 @@ def changed_blocks(a: Sequence[str], b: Sequence[str]) -> list[Block]:
         cuts = [(a0, b0), *((i + 1, j + 1) for i, j in anchors)]
         ends = [*anchors, (a1, b1)]
         pieces += [(s[0], e[0], s[1], e[1]) for s, e in zip(reversed(cuts), reversed(ends), strict=True)]
-    return _joined(blocks)
+    return blocks
 
 
 def _fewest_edits(a: Sequence[str], b: Sequence[str], piece: Block) -> list[tuple[int, int]] | None:
@@ -151,14 +151,3 @@ def _between(matches: list[tuple[int, int]], piece: Block) -> list[Block]:
             blocks.append((a0, i, b0, j))
         a0, b0 = i + 1, j + 1
     return blocks
-
-
-def _joined(blocks: list[Block]) -> list[Block]:
-    """Blocks that touch become one: pieces are diffed apart, so they may."""
-    joined: list[Block] = []
-    for block in blocks:
-        if joined and joined[-1][1] == block[0] and joined[-1][3] == block[2]:
-            joined[-1] = (joined[-1][0], block[1], joined[-1][2], block[3])
-        else:
-            joined.append(block)
-    return joined
