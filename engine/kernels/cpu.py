@@ -20,7 +20,7 @@ from torch import Tensor
 
 log = logging.getLogger(__name__)
 
-_SOURCES = [Path(__file__).with_name(name) for name in ("cpu.c", "pool.h")]
+_SOURCES = [Path(__file__).with_name(name) for name in ("cpu.c", "attention.h", "pool.h")]
 _FLAGS = ["-O3", "-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-fPIC", "-shared", "-pthread"]
 _VARIANTS = [["-march=native"], []]  # tried in turn
 
