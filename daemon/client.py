@@ -5,7 +5,7 @@ thread. Every error is a SpecdError whose message is for the user.
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from specd.daemon import __version__, wire
@@ -23,9 +23,27 @@ from specd.daemon.protocol import (
 )
 from specd.daemon.transport import Address, Connection
 
+__all__ = ["Client", "DaemonUnavailable", "RewriteStream", "SpecdError", "VersionMismatch", "connect"]
+
 _LOST: Final = (
     "the daemon ended in the middle of the job; nothing was lost. Try again, and if it happens again see {log}."
 )
+
+
+def connect(*, name: str | None = None, say: Callable[[str], None] = lambda text: None) -> "Client":
+    """A client of the running daemon of this version; it is started, or replaced, where needed. say: told what is
+    waited for. Raises DaemonUnavailable, or SettingsError if the settings keep it from starting.
+    """
+    from specd.daemon.lifecycle import with_daemon
+
+    def reached(client: Client) -> Client:
+        version = client.status()["version"]
+        if version != __version__:
+            client.shutdown()
+            raise VersionMismatch(f"the daemon is specd {version}, this is {__version__}", version)
+        return client
+
+    return with_daemon(reached, name=name, say=say)
 
 
 class Client:

@@ -49,6 +49,7 @@ def serve_command(model: str | None, device: str | None, tcp: int | None, *, is_
 
 def serve(settings: Settings, address: Address, *, to_terminal: bool, preload: bool = True) -> None:
     """Run a daemon at `address` until it is stopped. Raises AlreadyRunning, or SpecdError if it cannot listen there."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     with FileLock(transport.lock_path(address)) as lock:
         if not lock.acquire(1.0):  # a client that looks whether it is held has it for a moment
             raise AlreadyRunning(

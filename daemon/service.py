@@ -136,6 +136,7 @@ class Service:
                 for load in loads.values()
             ],
             "problem": self.problem,
+            "presets": dict(self.settings.presets),
             "settings": str(paths.settings_path()),
             "log": str(paths.log_path()),
         }

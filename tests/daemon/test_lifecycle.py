@@ -12,6 +12,7 @@ import pytest
 from daemon_home import GRID, Home, wait_for
 
 from specd.daemon import lifecycle, paths
+from specd.daemon.client import connect
 from specd.daemon.errors import SpecdError
 from specd.daemon.locks import FileLock
 from specd.daemon.transport import Address, lock_path
@@ -186,3 +187,14 @@ def test_waiting_for_the_end_of_a_daemon_that_never_was_returns_at_once(tmp_path
     address = Address(socket=tmp_path / "none.sock")
     assert lifecycle.wait_gone(address, 0)
     assert not lock_path(address).exists()
+
+
+def test_connect_starts_a_daemon_and_finds_it_again(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in home.environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("SPECD_DAEMON", raising=False)
+    told: list[str] = []
+    first = connect(name="editor", say=told.append)
+    assert told == ["starting the daemon"]
+    assert connect(say=told.append).status()["pid"] == first.status()["pid"]
+    assert told == ["starting the daemon"]

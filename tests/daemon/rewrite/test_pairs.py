@@ -1,0 +1,130 @@
+"""How people write renames, and what must not be read as one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specd.daemon.rewrite.pairs import MOST_PAIRS, MOST_TEXT, read_pairs
+
+NAMED = [
+    ("rename A to B", [("A", "B")]),
+    ("Rename foo to bar.", [("foo", "bar")]),
+    ("please rename the variable i to index", [("i", "index")]),
+    ("Rename type to kind", [("type", "kind")]),
+    ("A -> B", [("A", "B")]),
+    ("a->b, c=>d", [("a", "b"), ("c", "d")]),
+    ("old_name → new_name", [("old_name", "new_name")]),
+    ("s/A/B/", [("A", "B")]),
+    ("run s|a/b|c/d|g and s/x/y/ over it", [("a/b", "c/d"), ("x", "y")]),
+    ("call it B instead of A", [("A", "B")]),
+    ("Use c instead of cmd as the receiver name of the methods.", [("cmd", "c")]),
+    ("Use fd as the loop variable in place of i.", [("i", "fd")]),
+    ("let's use `newName` rather than `oldName`", [("oldName", "newName")]),
+    ("name this variable total instead of sum", [("sum", "total")]),
+    ("change `A`, `B` into `C`, `D`", [("A", "C"), ("B", "D")]),
+    (
+        "Rename the helpers ones, falses and trues to dataones, datafalses and datatrues.",
+        [("ones", "dataones"), ("falses", "datafalses"), ("trues", "datatrues")],
+    ),
+    (
+        "Rename the Context class to Environment and the pass_context decorator to pass_environment.",
+        [("Context", "Environment"), ("pass_context", "pass_environment")],
+    ),
+    ("Rename foo to bar, baz to qux.", [("foo", "bar"), ("baz", "qux")]),
+    ("rename foo to bar in the tests and baz to qux in the code", [("foo", "bar"), ("baz", "qux")]),
+    ("foo and bar should be named x and y", [("foo", "x"), ("bar", "y")]),
+    ("The package Stats is now called StatsBase; update the imports.", [("Stats", "StatsBase")]),
+    ("the parameter buffer becomes buf and the local data becomes buf_data", [("buffer", "buf"), ("data", "buf_data")]),
+    ("state should be named raw_state; update every use.", [("state", "raw_state")]),
+    ("I want getUser renamed to fetchUser", [("getUser", "fetchUser")]),
+    ("EntryManager is a poor name; rename it to Registry", [("EntryManager", "Registry")]),
+    ("change the name of foo to bar", [("foo", "bar")]),
+    ("Replace CachedThreadLocal by ThreadLocal.", [("CachedThreadLocal", "ThreadLocal")]),
+    ("replace x with y everywhere", [("x", "y")]),
+    ("swap foo for bar", [("foo", "bar")]),
+    ("fix typo: recieve -> receive", [("recieve", "receive")]),
+    ("Correct the misspelling seperator to separator.", [("seperator", "separator")]),
+    ("Please rename self.x to self.y", [("self.x", "self.y")]),
+    ("could you rename `foo()` to `bar()`?", [("foo()", "bar()")]),
+    (
+        "Rename replace_names! and replace_names to rename! and rename.",
+        [("replace_names!", "rename!"), ("replace_names", "rename")],
+    ),
+    ("Rename “the old title” to “a new title”", [("the old title", "a new title")]),
+    ("Make RootCmd private as rootCmd and document Execute.", [("RootCmd", "rootCmd")]),
+    ("Use Relaxed ordering instead of SeqCst for the atomic flags.", [("SeqCst", "Relaxed")]),
+    ("Rename the local size to filesize to avoid a warning, and do not initialise si.", [("size", "filesize")]),
+    ("prefix foo and bar with my_", [("foo", "my_foo"), ("bar", "my_bar")]),
+    (
+        "Append Annotation to the names of the constants oneGroup and oneRequired.",
+        [("oneGroup", "oneGroupAnnotation"), ("oneRequired", "oneRequiredAnnotation")],
+    ),
+    (
+        "Give wrap a new first parameter ctx and pass it at every call.",
+        [("wrap()", "wrap(ctx)"), ("wrap(", "wrap(ctx, ")],
+    ),
+    ("add a first argument `env` to load", [("load()", "load(env)"), ("load(", "load(env, ")]),
+]
+
+UNNAMED = [
+    "",
+    "Find a better name for output and use it throughout.",
+    "rename it to something clearer",
+    "Rename schema so that it no longer clashes with the other name.",
+    "Add a flag that names the target package and is used instead of the working directory.",
+    "Export the new Path parameter type from the package and add it to __all__.",
+    "Turn the method check of Finder into a top-level function placed before the class, and update its callers.",
+    "Do not print paths when listing files.",
+    "Pass the logger to run.",
+    "Compare the keys with isequal.",
+]
+
+
+@pytest.mark.parametrize(("instruction", "pairs"), NAMED)
+def test_a_rename_is_read(instruction: str, pairs: list[tuple[str, str]]) -> None:
+    assert read_pairs(instruction) == pairs
+
+
+@pytest.mark.parametrize("instruction", UNNAMED)
+def test_no_rename_is_read_where_no_new_name_is_given(instruction: str) -> None:
+    assert read_pairs(instruction) == []
+
+
+@given(
+    st.from_regex(r"[a-z][a-z0-9]{2,8}_[a-z0-9]{2,8}", fullmatch=True),
+    st.from_regex(r"[a-z]{2,6}_[A-Za-z0-9]{2,8}", fullmatch=True),
+)
+def test_any_two_identifiers_are_read_in_every_usual_order(old: str, new: str) -> None:
+    expected = [(old, new)] if old != new else []
+    for form in (
+        "rename {} to {}",
+        "{} -> {}",
+        "`{}` becomes `{}`",
+        "Replace {} with {}.",
+        "{} should be called {}",
+        "change '{}' to '{}'",
+    ):
+        assert read_pairs(form.format(old, new)) == expected
+    assert read_pairs(f"use {new} instead of {old}") == expected
+
+
+@given(
+    st.text(max_size=200)
+    | st.lists(st.sampled_from(["rename", "to", "`", "a", ",", "and", "->", "s/", "instead of", "it", ";", "as"])).map(
+        " ".join
+    )
+)
+def test_any_text_is_read_without_raising(instruction: str) -> None:
+    for old, new in read_pairs(instruction):
+        assert old
+        assert old != new
+
+
+def test_the_reading_of_an_endless_instruction_ends() -> None:
+    pairs = read_pairs(", ".join(f"name_{n} -> other_{n}" for n in range(100_000)))
+    assert len(pairs) == MOST_PAIRS
+    assert read_pairs("x" * MOST_TEXT + " rename foo to bar") == []
+
+
+def test_the_first_of_two_new_names_counts() -> None:
+    assert read_pairs("rename foo to bar; rename foo to baz") == [("foo", "bar")]
