@@ -120,9 +120,9 @@ def summarise(runs: list[Run], alpha: float) -> dict[str, float]:
     With alpha > 0 a step costs 1 + alpha x drafted, and both figures are tokens per cost of a step without drafts.
     """
     cost = [sum(1 + alpha * step.drafted for step in run.steps) for run in runs]
-    steps = [step for run in runs for step in run.steps[1:]]
-    times = [step.seconds * 1e3 for step in steps]
-    count = max(sum(len(run.steps) for run in runs), 1)
+    steps = [step for run in runs for step in run.steps]
+    times = [step.seconds * 1e3 for run in runs for step in run.steps[1:]]  # the first one reads the prompt
+    count = max(len(steps), 1)
     return {
         "edits": len(runs),
         "mean": sum(run.tokens / c for run, c in zip(runs, cost, strict=True)) / max(len(runs), 1),

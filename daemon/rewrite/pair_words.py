@@ -21,8 +21,9 @@ VERBS: dict[str, frozenset[str]] = {
     for verb in verbs.split()
 }
 OTHER_VERBS = _set(
-    "add remove drop delete set let export take keep pass return declare document check allow include implement move put"
-    " get build split say mention do print show draw give turn skip wrap inline extract port tidy reject free raise ask"
+    "add remove drop delete set let export take keep pass return declare document check allow include implement"
+    " move put get build split say mention do print show draw give turn skip wrap inline extract port tidy reject"
+    " free raise ask"
 )
 # "A becomes B", "A should be called B", "A renamed to B"
 PASSIVE = re.compile(
@@ -37,19 +38,20 @@ INSTEAD = re.compile(
 )
 FILLER = _set(
     "the a an its their our this that these those new old just simply all every both each private public exported"
-    " lower-case lowercase upper-case uppercase shorter longer now please also then being from name names of uses usages"
-    " usage occurrences instances references everywhere any to be"
+    " lower-case lowercase upper-case uppercase shorter longer now please also then being from name names of uses"
+    " usages usage occurrences instances references everywhere any to be"
 )
 NOUNS = _set(
-    "class classes function functions method methods variable variables identifier identifiers type types constant"
-    " constants field fields parameter parameters param argument arguments helper helpers decorator struct enum interface"
-    " trait macro flag flags attribute property member module package symbol word string literal key option loop import"
-    " alias namespace label misspelling typo spelling term prefix suffix template column object test tests file callback"
-    " local receiver component event getter setter"
+    "class classes function functions method methods variable variables identifier identifiers type types"
+    " constant constants field fields parameter parameters param argument arguments helper helpers decorator"
+    " struct enum interface trait macro flag flags attribute property member module package symbol word string"
+    " literal key option loop import alias namespace label misspelling typo spelling term prefix suffix template"
+    " column object test tests file callback local receiver component event getter setter"
 )
 ENDS = _set(  # a phrase with a name ends before one of these
-    "in on at for so throughout across inside within because since where when if but while before after which wherever"
-    " everywhere too only using via than or likewise respectively consistently here there as to into by with"
+    "in on at for so throughout across inside within because since where when if but while before after which"
+    " wherever everywhere too only using via than or likewise respectively consistently here there as to into by"
+    " with"
 )
 PRONOUNS = _set("it them this they")
 NO_NAMES = _set(
