@@ -22,7 +22,7 @@ from specd.engine.propose.dflash_context import DFlashContext
 from specd.engine.propose.dflash_model import DFlashDrafter, load_dflash
 from specd.engine.propose.dflash_tree import best_first
 
-__all__ = ["DFlashContext", "DFlashDrafter", "DFlashProposer", "load_dflash"]
+__all__ = ["DFlashContext", "DFlashDrafter", "DFlashProposer", "DFlashTreeProposer", "load_dflash"]
 
 log = logging.getLogger(__name__)
 
@@ -131,3 +131,32 @@ class DFlashProposer:
         if not self._is_full:
             self._is_full = True
             log.warning("DFlash drafts less: its own cache is full (%s)", error)
+
+
+class DFlashTreeProposer:
+    """The tree of a block's most probable nodes in place of its chain: for targets to whom verified rows cost little.
+
+    The context is the inner proposer's.
+    """
+
+    name = "dflash-tree"
+
+    def __init__(self, inner: DFlashProposer, budget: int = 31) -> None:
+        """budget: nodes of a tree, which may exceed the block's length."""
+        if budget < 1:
+            raise ValueError(f"a tree needs a budget of 1 node or more, not {budget}")
+        self.inner = inner
+        self.max_k = budget
+        self.tap_layers = inner.tap_layers
+
+    def propose(self, seq: Sequence, k: int) -> Draft:
+        """A tree of min(k, budget) nodes."""
+        return self.inner.propose_tree(seq, min(k, self.max_k))
+
+    def observe(self, seq: Sequence, committed: Committed) -> None:
+        """As the inner proposer does."""
+        self.inner.observe(seq, committed)
+
+    def truncate(self, length: int) -> None:
+        """Forget all positions >= length."""
+        self.inner.truncate(length)

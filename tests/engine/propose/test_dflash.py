@@ -19,7 +19,13 @@ from specd.engine import Committed, Draft, Event, NgramProposer, Proposer, Sampl
 from specd.engine.config import EngineConfig, model_config
 from specd.engine.model import Qwen3
 from specd.engine.prefix import PrefixCache, prepare
-from specd.engine.propose.dflash import DFlashContext, DFlashDrafter, DFlashProposer, load_dflash
+from specd.engine.propose.dflash import (
+    DFlashContext,
+    DFlashDrafter,
+    DFlashProposer,
+    DFlashTreeProposer,
+    load_dflash,
+)
 from specd.engine.weights import load_weights
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "dflash"
@@ -43,14 +49,13 @@ def full() -> DFlashDrafter:
     return load_dflash(FOLDER / "draft_full", trained_target())
 
 
-class Trees:
-    """The same drafter, asked for trees."""
+class Shorter:
+    """At most k drafts a step."""
 
-    def __init__(self, inner: DFlashProposer, nodes: int) -> None:
-        self.inner, self.name, self.max_k, self.tap_layers = inner, "dflash-tree", nodes, inner.tap_layers
+    name = "shorter"
 
-    def propose(self, seq: Sequence, k: int) -> Draft:
-        return self.inner.propose_tree(seq, k)
+    def __init__(self, inner: DFlashProposer, k: int) -> None:
+        self.inner, self.max_k, self.tap_layers = inner, k, inner.tap_layers
 
     def observe(self, seq: Sequence, committed: Committed) -> None:
         self.inner.observe(seq, committed)
@@ -58,15 +63,11 @@ class Trees:
     def truncate(self, length: int) -> None:
         self.inner.truncate(length)
 
-
-class Shorter(Trees):
-    """At most k drafts a step."""
-
     def propose(self, seq: Sequence, k: int) -> Draft:
         return self.inner.propose(seq, k)
 
 
-class Turns(Trees):
+class Turns(Shorter):
     """Every third step is DFlash's; the others are another proposer's, or nobody's."""
 
     def __init__(self, inner: DFlashProposer) -> None:
@@ -85,8 +86,8 @@ WAYS: dict[str, Callable[[DFlashProposer], Any]] = {
     "whole blocks": lambda inner: inner,
     "k = 1": lambda inner: Shorter(inner, 1),
     "k = 3": lambda inner: Shorter(inner, 3),
-    "tree of 7": lambda inner: Trees(inner, 7),
-    "tree of 24": lambda inner: Trees(inner, 24),
+    "tree of 7": lambda inner: DFlashTreeProposer(inner, 7),
+    "tree of 24": lambda inner: DFlashTreeProposer(inner, 24),
     "in turns": Turns,
 }
 
@@ -124,6 +125,18 @@ def test_output_is_plain_decodings_with_a_drafter_that_knows_nothing(
     tokens, stats = run(generate(model, ids, sampling=sampling, max_tokens=60, speculative=proposer))
     assert tokens == plain
     assert stats.drafted > 100
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_targets_in_16_bits_are_drafted_for(tmp_path: Path, dtype: str) -> None:
+    model = load(tiny.write(tmp_path / "target", 4), dtype=dtype).model
+    drafter = load_dflash(tiny_dflash.write(tmp_path / "drafter", 5), model)
+    assert drafter.dtype == torch.bfloat16  # float16 overflows on what taps carry
+    ids = list(b"def f(x):\n    return x")
+    plain, _ = run(generate(model, ids, max_tokens=30))
+    tokens, stats = run(generate(model, ids, max_tokens=30, speculative=DFlashProposer(drafter)))
+    assert tokens == plain
+    assert stats.drafted > 50
 
 
 def contents(context: DFlashContext) -> torch.Tensor:
