@@ -60,6 +60,17 @@ def test_a_raw_answer_that_begins_with_the_users_own_think_tag_survives() -> Non
     assert read(text, original=text)[0] == text
 
 
+def test_a_think_tag_behind_prose_begins_no_think_block() -> None:
+    code, report = read(f"The tag is\n<think>\n```python\n{EDITED}```")
+    assert (code, report.think) == (EDITED, False)
+
+
+def test_only_a_fence_of_the_same_kind_and_length_ends_the_code() -> None:
+    for text, fence in (("a\n```\nb\n", "````"), ("a\n~~~~\nb\n", "```"), ("a\n```\nb\n", "~~~")):
+        code, report = read(f"{fence}markdown\n{text}{fence}\n", original=text)
+        assert (code, report.closed) == (text, True)
+
+
 def test_prose_before_and_after_is_dropped_and_reported() -> None:
     code, report = read(f"Sure! Here it is:\n\n```python\n{EDITED}```\n\nI changed the constant.")
     assert code == EDITED

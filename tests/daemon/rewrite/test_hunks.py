@@ -75,6 +75,17 @@ def test_a_cr_and_a_lone_lf_never_become_one_line_end() -> None:
     assert stream.result == "a\r\r\nc\n", "deleting b must not make one line of a and the blank one"
 
 
+def test_a_new_line_joins_no_line_beside_it() -> None:
+    for original, text, expected in (
+        ("a\rb\nc\n", "a\n\nc\n", "a\r\r\nc\n"),
+        ("x\rb\n\nc\n", "y\n\nc\n", "y\r\n\nc\n"),
+    ):
+        stream = HunkStream(original)
+        stream.push(text)
+        stream.finish(complete=True)
+        assert stream.result == expected
+
+
 def test_omission_lines_keep_what_they_stand_for() -> None:
     stream = HunkStream("".join(BODY))
     stream.push("value_0 = 0\n" + BODY[1] + "# ... existing code ...\n" + BODY[30] + "value_31 = 0\n" + BODY[32])

@@ -68,6 +68,11 @@ def test_a_new_first_line_above_the_old_one_keeps_its_own_indentation() -> None:
     assert back(original, "if a:\n    x = 1\n    y = 2") == "if a:\n    x = 1\n    y = 2"
 
 
+def test_a_new_first_line_above_two_equal_ones_keeps_its_own_indentation() -> None:
+    original = "    step()\n    step()"
+    assert back(original, "if a:\n    step()\n    step()") == "if a:\n    step()\n    step()"
+
+
 def test_a_region_moved_to_another_level_stays_there() -> None:
     original = "    x = 1\n    y = 2"
     assert back(original, "x = 1\ny = 2") == "x = 1\ny = 2"

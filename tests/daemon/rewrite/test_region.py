@@ -225,6 +225,12 @@ def test_a_blank_line_between_definitions_stands_for_what_follows() -> None:
     assert region.label == "paragraph, lines 3-4"
 
 
+def test_a_comment_at_another_level_does_not_belong_to_what_is_below() -> None:
+    text = "if a:\n    b()\n    # about b\ndef f():\n    pass\n"
+    assert select_region(text, at=4, language="python").label == "function f, lines 4-5"
+    assert select_region("#!/bin/x\ndef f():\n    pass\n", at=1, language="python").start_line == 1
+
+
 def test_lines_are_taken_as_given() -> None:
     region = select_region("a\r\nb\rc\nd", lines=(1, 3))
     assert (region.start, region.end, region.kind, region.label) == (3, 7, "selection", "lines 2-3")

@@ -146,6 +146,12 @@ def test_deleting_everything_is_an_edit_if_the_fence_says_so() -> None:
         assert outcome.text == TEXT[: region.start] + "\n" + TEXT[region.end :], "its blank last line stays"
 
 
+def test_deleting_everything_takes_the_blank_lines_if_the_instruction_speaks_of_them() -> None:
+    region = select_region(TEXT, lines=(4, 7))
+    outcome = rewrite("```python\n\n```", region=region, instruction="delete it and the blank line below")
+    assert outcome.text == TEXT[: region.start] + TEXT[region.end :]
+
+
 def test_blank_lines_at_both_ends_of_a_region_stay() -> None:
     region = select_region(TEXT, lines=(9, 13))
     outcome = rewrite("```python\ndef main():\n    run()\n```", region=region)
@@ -199,6 +205,11 @@ def test_a_byte_order_mark_stays_first() -> None:
     text = "\ufeffa = 1\r\nb = 2\r\n"
     assert rewrite("```\nx = 0\na = 1\nb = 2\n```", text=text).text == "\ufeffx = 0\r\na = 1\r\nb = 2\r\n"
     assert rewrite("```\nb = 2\n```", text=text).text == "\ufeffb = 2\r\n"
+
+
+def test_a_byte_order_mark_of_the_models_is_none_of_the_files() -> None:
+    for mark in ("\ufeff", ""):
+        assert rewrite("```\n\ufeffa = 2\n```", text=f"{mark}a = 1\n").text == f"{mark}a = 2\n"
 
 
 def test_an_empty_file_can_be_filled() -> None:
