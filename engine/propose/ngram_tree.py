@@ -1,0 +1,73 @@
+"""Prompt lookup with several answers: what followed each of the earlier occurrences of the newest tokens.
+
+The longest match comes first (up to 16 tokens back), of equal ones the latest; see ngram.py for the index. It drafts
+nothing itself: tree.py merges the continuations.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+from specd.engine.draft import Committed, Sequence
+from specd.engine.propose.ngram import BREAK, NgramIndex
+from specd.engine.propose.tree import Continuation
+
+_EXAMINED = 48  # latest occurrences of each n-gram that are looked at
+_LONGEST = 16  # tokens of a match that are counted
+_CLASSES = (2, 3, 4, 6, 9, 16)  # lengths of match from which evidence 1, 2, ... begins; 0 below
+
+
+class NgramBranches:
+    """Up to `width` different continuations of the newest max_n, ..., 2 or 1 tokens."""
+
+    name = "ngram"
+
+    def __init__(self, k: int = 31, seeds: Iterable[list[int]] = (), *, width: int = 8, max_n: int = 3) -> None:
+        if k < 1 or width < 1 or max_n < 1:
+            raise ValueError(f"k, width and max_n must be 1 or more, not {k}, {width} and {max_n}")
+        self.max_k = k
+        self._width = width
+        self._index = NgramIndex(max_n)
+        for seed in seeds:
+            self._index.extend([*seed, BREAK])
+        self._base = len(self._index)
+
+    def continuations(self, seq: Sequence, k: int) -> list[Continuation]:
+        """At most k tokens each; none where even the newest token is new."""
+        self._feed(seq)
+        found: dict[int, int] = {}  # position behind an occurrence -> length of the match
+        for n in range(self._index.max_n, 0, -1):
+            position, examined = self._index.find(n), 0
+            while position is not None and examined < _EXAMINED:
+                if position not in found:
+                    found[position] = self._match_length(position, n)
+                position, examined = self._index.earlier(n, position), examined + 1
+        ranked = sorted(found.items(), key=lambda item: (-item[1], -item[0]))
+        out: list[Continuation] = []
+        for position, length in ranked:
+            if len(out) == self._width:
+                break
+            tokens = self._index.follow(position, k)
+            if all(tokens != guess.tokens for guess in out):
+                out.append(Continuation(tokens, bisect_right(_CLASSES, length)))
+        return out
+
+    def observe(self, seq: Sequence, committed: Committed) -> None:
+        """Take over what the sequence gained."""
+        self._feed(seq)
+
+    def truncate(self, length: int) -> None:
+        """Forget the sequence's tokens at positions >= length; seeds stay."""
+        self._index.truncate(self._base + max(length, 0))
+
+    def _match_length(self, position: int, known: int) -> int:
+        """How many tokens before `position` are the newest ones, `known` of which are."""
+        row, length = self._index.tokens, known
+        while length < min(_LONGEST, position) and row[position - 1 - length] == row[-1 - length] != BREAK:
+            length += 1
+        return length
+
+    def _feed(self, seq: Sequence) -> None:
+        fed = len(self._index) - self._base
+        if fed > len(seq.tokens):
+            self.truncate(len(seq.tokens))
+        self._index.extend(seq.tokens[min(fed, len(seq.tokens)) :])
