@@ -58,8 +58,7 @@ class RewriteStream:
         if complete and tail and not tail.endswith("\n"):
             tail += "\n"  # a last line that the model ended is whole
         sure = complete and report.closed and report.declined is None
-        hunks = self._hunks.push(tail) if report.declined is None else []
-        hunks += self._hunks.finish(complete=sure)
+        hunks = self._hunks.push(tail) + self._hunks.finish(complete=sure)
         kind, message = self._end(complete, sure)
         return hunks, Outcome(kind, message, self._whole(), report)
 
