@@ -76,9 +76,11 @@ def _add_edit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 def _add_daemon_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     serve = commands.add_parser("serve", help="run the daemon here", allow_abbrev=False)
     serve.add_argument("--model", metavar="FOLDER", help="in place of the setting")
+    serve.add_argument("--replay", metavar="FILE", help="say what FILE tells, for tests of clients (docs/http.md)")
     serve.add_argument("--device", metavar="NAME", help="in place of the setting")
     serve.add_argument("--tcp", type=int, nargs="?", const=0, metavar="PORT", help="listen on loopback TCP")
     serve.add_argument("--detached", action="store_true", help=argparse.SUPPRESS)
+    commands.add_parser("lsp", help="run the language server for an editor, over stdio", allow_abbrev=False)
     status = commands.add_parser("status", help="what the daemon does", allow_abbrev=False)
     status.add_argument("--json", action="store_true", help="print all of it as JSON")
     stop = commands.add_parser("stop", help="stop the daemon when its jobs are done", allow_abbrev=False)

@@ -32,7 +32,13 @@ def _run(args: Namespace) -> int:
         case "serve":
             from specd.daemon.serve import serve_command
 
-            return serve_command(args.model, args.device, args.tcp, is_detached=args.detached)
+            model = args.model if args.replay is None else _replay(args.replay)
+            return serve_command(model, args.device, args.tcp, is_detached=args.detached)
+        case "lsp":
+            import runpy  # the language server is another room, and its own program
+
+            runpy.run_module("specd.lsp", run_name="__main__", alter_sys=True)
+            return errors.DONE
         case "completion":
             from specd.daemon.completion import script
 
@@ -54,6 +60,15 @@ def _run(args: Namespace) -> int:
             from specd.daemon.commands import trace_command
 
             return trace_command(args.job, args.count, as_json=args.json)
+
+
+def _replay(path: str) -> str:
+    from specd.daemon.replay import is_replay, read_script
+
+    if not is_replay(path):
+        raise errors.UsageError(f"--replay {path}: the file's name must end in .json.")
+    read_script(Path(path))
+    return path
 
 
 def _edit(args: Namespace) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from specd.daemon.protocol import Sampling, Speculation
 from specd.daemon.rewrite.prompt import Prompt, PromptForm
@@ -65,4 +65,16 @@ class Model(Protocol):
 
     def prepare(self, prompts: tuple[Prompt, Prompt]) -> Iterator[Prefilled | None]:
         """Prefill what the two prompts have in common at their beginning. One step a `next()`."""
+        ...
+
+
+class Served(Model, Protocol):
+    """A model as the daemon keeps it."""
+
+    def unload(self) -> None:
+        """Give the memory back."""
+        ...
+
+    def status(self) -> dict[str, Any]:
+        """For `specd status`. May be called from any thread."""
         ...

@@ -10,14 +10,13 @@ from typing import Final
 from specd.daemon import session
 from specd.daemon.errors import Busy, EngineFailed, SpecdError
 from specd.daemon.events import OUTCOMES, Cancelled, Event, Failed, Loading, Outcome, Queued, event_name
-from specd.daemon.generation import Prefilled
+from specd.daemon.generation import Prefilled, Served
 from specd.daemon.models import Load, ModelKey, ModelPool
 from specd.daemon.protocol import PrepareReply, PrepareRequest, RewriteRequest
 from specd.daemon.scheduler import End, Job, Priority, Steps
 from specd.daemon.settings import Settings
 from specd.daemon.sources import Sources
 from specd.daemon.trace import JobTrace
-from specd.daemon.worker import EngineModel
 
 _log = logging.getLogger(__name__)
 _LOADING_SECONDS: Final = 0.1  # between two loading events
@@ -29,7 +28,7 @@ Emit = Callable[[Event], None]
 class Context:
     """What a job needs of the daemon. `record` takes the trace of a job that has ended."""
 
-    pool: ModelPool[EngineModel]
+    pool: ModelPool[Served]
     settings: Settings
     sources: Sources
     record: Callable[[JobTrace], None]
@@ -108,7 +107,7 @@ def prepare_job(
     return job, future
 
 
-def _await_load(load: Load[EngineModel], trace: JobTrace, tell: Emit) -> Steps:
+def _await_load(load: Load[Served], trace: JobTrace, tell: Emit) -> Steps:
     began = told = trace.since()
     if not load.ended.is_set():
         tell(Loading(load.fraction, load.message))

@@ -7,22 +7,25 @@ import logging
 import os
 import secrets
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from specd.daemon import __version__, logs, paths
+from specd.daemon.generation import Served
 from specd.daemon.jobs import Context, Emit, prepare_job, rewrite_job
 from specd.daemon.metrics import Labels, Metrics
 from specd.daemon.model_folder import bundled_folder
 from specd.daemon.models import Load, ModelKey, ModelPool
 from specd.daemon.protocol import PrepareReply, PrepareRequest, RewriteRequest, Sampling, Speculation
+from specd.daemon.replay import is_replay, load_replay
 from specd.daemon.scheduler import Job, Scheduler
 from specd.daemon.settings import AT_START, Settings, changed_keys
 from specd.daemon.sources import Sources
 from specd.daemon.trace import JobTrace, TraceFile
-from specd.daemon.worker import EngineModel, load_model
+from specd.daemon.worker import load_model
 
 T = TypeVar("T")
 
@@ -37,7 +40,7 @@ class Service:
         self.metrics = Metrics()
         self.began = time.time()
         self.scheduler = Scheduler(max_active=settings.max_active_jobs, max_queue=settings.max_queue)
-        self.pool: ModelPool[EngineModel] = ModelPool(lambda key, progress: load_model(key, self.settings, progress))
+        self.pool: ModelPool[Served] = ModelPool(self._load)
         self._traces = TraceFile(paths.trace_path(), settings.log_size * 1024)
         self._sources = Sources()
         self._numbers = itertools.count(1)
@@ -63,7 +66,7 @@ class Service:
         if key == self._default:
             return
 
-        def swap(load: Load[EngineModel]) -> None:
+        def swap(load: Load[Served]) -> None:
             if load.error is not None:
                 self.problem = str(load.error)
             else:
@@ -157,6 +160,9 @@ class Service:
         """Cancel all jobs, end the engine's thread and free the models."""
         self.scheduler.stop()
         self.pool.unload_unused()
+
+    def _load(self, key: ModelKey, progress: Callable[[float, str], None]) -> Served:
+        return load_replay(key.path) if is_replay(key.path) else load_model(key, self.settings, progress)
 
     def _context(self) -> Context:
         return Context(self.pool, self.settings, self._sources, self._record)

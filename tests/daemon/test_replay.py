@@ -1,0 +1,70 @@
+"""The replay: clients see the real path with answers that a test wrote."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from daemon_home import GRID, Home, wait_for
+
+from specd.daemon.events import OUTCOMES, Declined, Done, Failed, HunkReady, Truncated
+from specd.daemon.protocol import RewriteRequest, Target
+
+ANSWERS = [
+    {"when": "rename", "swap": [["Grid", "Mesh"]], "characters": 40},
+    {"when": "slowly", "swap": [["Grid", "Mesh"]], "step_ms": 20, "characters": 20},
+    {"when": "refuse", "text": "I cannot do that."},
+    {"when": "cut", "text": "```\nclass Mesh:\n", "end": "length"},
+    {"when": "hang", "swap": [["Grid", "Mesh"]], "end": "hang"},
+    {"when": "fail", "swap": [["Grid", "Mesh"]], "end": "fail"},
+]
+
+
+@pytest.fixture(scope="module")
+def replay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    home = Home(Path(tmp_path_factory.mktemp("r")))
+    file = home.work / "replay.json"
+    file.write_text(json.dumps({"answers": ANSWERS}))
+    daemon = home.start("serve", "--replay", file)
+    wait_for(home.client.is_reachable)
+    yield home
+    home.close()
+    daemon.wait(20)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "outcome", "hunks"),
+    [("rename it", Done, 3), ("refuse", Declined, 0), ("cut", Truncated, 0), ("fail", Failed, 3), ("else", Failed, 0)],
+)
+def test_a_replay_ends_as_its_file_says(replay: Home, instruction: str, outcome: type, hunks: int) -> None:
+    events = list(replay.client.rewrite(RewriteRequest(Target(GRID, "grid.py"), instruction)))
+    assert isinstance(events[-1], outcome)
+    assert sum(isinstance(event, OUTCOMES) for event in events) == 1
+    assert sum(isinstance(event, HunkReady) for event in events) == hunks
+
+
+def test_hunks_come_at_the_pace_of_the_file(replay: Home) -> None:
+    began = time.monotonic()
+    times = [
+        time.monotonic() - began
+        for event in replay.client.rewrite(RewriteRequest(Target(GRID, "grid.py"), "slowly"))
+        if isinstance(event, HunkReady)
+    ]
+    steps = len(GRID) / 20
+    assert times[-1] - times[0] > steps / 2 * 0.02  # a sleep is never shorter
+
+
+def test_a_replay_that_hangs_is_cancelled_by_hanging_up(replay: Home) -> None:
+    stream = replay.client.rewrite(RewriteRequest(Target(GRID, "grid.py"), "hang"))
+    next(stream)
+    stream.close()
+    wait_for(lambda: replay.client.status()["jobs"]["active"] == 0)
+
+
+@pytest.mark.parametrize(("name", "content", "words"), [("a.json", "{", "wrong"), ("a.txt", "{}", "must end in .json")])
+def test_a_wrong_file_is_said_at_once(new_home: Callable[..., Home], name: str, content: str, words: str) -> None:
+    home = new_home()
+    done = home.run("serve", "--replay", home.write(name, content))
+    assert done.returncode == 2
+    assert words in done.stderr
