@@ -1,6 +1,7 @@
 """What the daemon reads of a model's folder itself; the rest is the engine's."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from specd.daemon.errors import EngineFailed
@@ -35,3 +36,23 @@ def prompt_form(folder: Path) -> PromptForm:
     if form == "chat":
         return "chat"
     raise EngineFailed(f'{path} must be {{"prompt": "chat"}} or {{"prompt": "region"}}; correct or remove it.')
+
+
+Stamp = tuple[tuple[str, int, int], ...]
+
+
+def stamp_of(files: Iterable[Path]) -> Stamp:
+    """Name, time and size of each file that is there: equal as long as nobody writes to them."""
+    found = []
+    for path in files:
+        try:
+            info = path.stat()
+        except OSError:
+            continue
+        found.append((str(path), info.st_mtime_ns, info.st_size))
+    return tuple(found)
+
+
+def folder_stamp(folder: Path) -> Stamp:
+    """The stamp of what a model is loaded from."""
+    return stamp_of([*sorted(folder.glob("*.safetensors")), *sorted(folder.glob("*.json"))])

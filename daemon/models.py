@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from specd.daemon.errors import EngineFailed, SpecdError
+from specd.daemon.model_folder import Stamp, folder_stamp
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ class Load(Generic[M]):
         self.ended = threading.Event()
         self.users = 0
         self.last_used = time.monotonic()
-        self.stamp: object = None
+        self.stamp: Stamp = ()  # of the folder, from before anything was read
 
     def result(self) -> M:
         """The model. Raises the error that ended the loading, or EngineFailed if the model was unloaded meanwhile."""
@@ -155,6 +156,7 @@ class ModelPool(Generic[M]):
 
         with self._loading:
             load.began = time.monotonic()
+            load.stamp = folder_stamp(Path(load.key.path))
             try:
                 load.model = self._load_model(load.key, progress)
             except SpecdError as error:

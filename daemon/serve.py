@@ -68,13 +68,13 @@ class _Daemon:
         self._drains = True
 
     async def run(self) -> None:
-        listener = listen(self._address)
-        server = Server(self._service, self.stop, token=listener.token)
-        await server.runner.setup()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             with contextlib.suppress(NotImplementedError):  # Windows
                 loop.add_signal_handler(number, self.stop, False)
+        listener = listen(self._address)
+        server = Server(self._service, self.stop, token=listener.token)
+        await server.runner.setup()
         create = loop.create_unix_server if listener.address.socket else loop.create_server
         acceptor = await create(server.protocol, sock=listener.socket, backlog=BACKLOG)
         _log.info("specd %s listens at %s, pid %d", __version__, listener.address, os.getpid())

@@ -12,14 +12,14 @@ from typing import Final
 from specd.daemon import paths
 from specd.daemon import settings as settings_file
 from specd.daemon.errors import SettingsError
-from specd.daemon.models import ModelKey
+from specd.daemon.generation import Served
+from specd.daemon.model_folder import Stamp, folder_stamp, stamp_of
+from specd.daemon.models import Load, ModelKey
 from specd.daemon.service import Service
 
 _log = logging.getLogger(__name__)
 _LOOK: Final = 1.0  # seconds between looks where the system sends no notice
 _QUIET: Final = 2  # looks without a change until a model's folder counts as whole
-
-Stamp = tuple[tuple[str, int, int], ...]
 
 
 class Watch:
@@ -27,9 +27,8 @@ class Watch:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._settings = _stamp([paths.settings_path()])
-        self._models: dict[ModelKey, Stamp] = {}
-        self._quiet: dict[ModelKey, int] = {}
+        self._settings = stamp_of([paths.settings_path()])
+        self._changed: dict[ModelKey, tuple[Stamp, int]] = {}  # the latest stamp, and for how many looks it has stood
 
     async def run(self) -> None:
         from watchfiles import awatch
@@ -56,13 +55,13 @@ class Watch:
 
     def _look(self) -> None:
         """Compare what is on disk with what was there last time, and act on a difference."""
-        stamp = _stamp([paths.settings_path()])
+        stamp = stamp_of([paths.settings_path()])
         if stamp != self._settings:
             self._settings = stamp
             self._read_settings()
         for load in self._service.pool.loads():
             if load.state == "ready":
-                self._look_at_model(load.key)
+                self._look_at_model(load)
 
     def _read_settings(self) -> None:
         try:
@@ -71,28 +70,13 @@ class Watch:
             self._service.problem = str(error)
             _log.warning("the settings stay as they were: %s", error)
 
-    def _look_at_model(self, key: ModelKey) -> None:
-        folder = Path(key.path)
-        stamp = _stamp([*sorted(folder.glob("*.safetensors")), *sorted(folder.glob("*.json"))])
-        known = self._models.setdefault(key, stamp)
-        if stamp != known:
-            self._models[key] = stamp
-            self._quiet[key] = 0
-        elif key in self._quiet:
-            self._quiet[key] += 1
-            if self._quiet[key] >= _QUIET:
-                del self._quiet[key]
-                _log.info("the model %s changed on disk", folder.name)
-                self._service.pool.reload(key)
-
-
-def _stamp(files: list[Path]) -> Stamp:
-    """Name, time and size of each file that is there."""
-    found = []
-    for path in files:
-        try:
-            info = path.stat()
-        except OSError:
-            continue
-        found.append((str(path), info.st_mtime_ns, info.st_size))
-    return tuple(found)
+    def _look_at_model(self, load: Load[Served]) -> None:
+        stamp = folder_stamp(Path(load.key.path))
+        seen, quiet = self._changed.get(load.key, (load.stamp, _QUIET))
+        if stamp != seen:
+            self._changed[load.key] = (stamp, 0)
+        elif quiet < _QUIET:
+            self._changed[load.key] = (stamp, quiet + 1)
+            if quiet + 1 == _QUIET and stamp != load.stamp:
+                _log.info("the model %s changed on disk", Path(load.key.path).name)
+                self._service.pool.reload(load.key)
