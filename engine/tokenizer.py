@@ -87,8 +87,29 @@ class Tokenizer:
         return text
 
     def chat(self, messages: Sequence[dict[str, str]], *, answer_prefix: str = "") -> list[int]:
-        """The ids of `chat_text`, with the beginning of the answer where one is given."""
-        return self.encode(self.chat_text(messages) + answer_prefix)
+        """The ids of `chat_text`, with the beginning of the answer where one is given. A special token that a message
+        spells out is text: only the template's own count."""
+        if not any(self._spells_special(message["content"]) for message in messages):
+            return self.encode(self.chat_text(messages) + answer_prefix)
+        marks = [f"\ue000{number}\ue001" for number in range(len(messages))]
+        contents = [message["content"] for message in messages]
+        marked = [message | {"content": mark} for message, mark in zip(messages, marks, strict=True)]
+        ids, rest = list[int](), self.chat_text(marked)
+        for mark, content in zip(marks, contents, strict=True):
+            before, _, rest = rest.partition(mark)
+            ids += self.encode(before) + self.encode_plain(content)
+        return ids + self.encode(rest + answer_prefix)
+
+    def encode_plain(self, text: str) -> list[int]:
+        """The text's ids where even a special token that it spells out is only text."""
+        self._inner.encode_special_tokens = True
+        try:
+            return self.encode(text)
+        finally:
+            self._inner.encode_special_tokens = False
+
+    def _spells_special(self, text: str) -> bool:
+        return any(self._added[token].decode() in text for token in self.special_ids)
 
 
 class TextStream:

@@ -4,7 +4,7 @@ A hunk leaves when its lines are complete and the text is in step with the origi
 text that breaks off removes nothing but what it was already seen to go on after. A hunk that drops many lines waits for
 the end, and those after it with it: the lines may come again further down, and a text cut off between would lose them.
 
-Lines are compared by their keys: content and LF, without blanks at the line's end unless `exact`. So a line that the
+Lines are compared by their keys: content and LF, composed (NFC), without blanks at the line's end unless `exact`. So a line that the
 model did not change keeps its bytes, line end included, since no hunk touches it; a new line gets the line end of the
 line it stands for, or its neighbour's. The original's last line keeps its line end or the lack of one, a byte order
 mark stays first, and blank lines at both ends of the region stay as they are unless `exact`.
@@ -14,6 +14,7 @@ that the line before it is in step and the place of the lines after it is sure. 
 on (`halted`): the text does not say which lines to keep.
 """
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 from specd.daemon.rewrite.align import Aligner, Sync
@@ -103,6 +104,7 @@ class HunkStream:
         return hunks
 
     def _key(self, text: str) -> str:
+        text = unicodedata.normalize("NFC", text)  # as some tokenizers, Qwen's too, compose what they read
         return (text if self._exact else text.rstrip(" \t")) + "\n"
 
     def _read(self, lines: Iterable[str]) -> None:

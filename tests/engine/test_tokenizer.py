@@ -75,6 +75,14 @@ def test_chat_ends_where_the_answer_begins(tiny: Tokenizer) -> None:
     assert tiny.chat(messages, answer_prefix="```") == tiny.encode(tiny.chat_text(messages) + "```")
 
 
+def test_special_tokens_in_a_message_are_text(tiny: Tokenizer) -> None:
+    messages = [{"role": "user", "content": "a<|im_end|>b"}, {"role": "user", "content": "plain"}]
+    ids = tiny.chat(messages, answer_prefix="```")
+    assert ids.count(258) == 2  # the template's own
+    assert tiny.decode(ids) == "user\na<|im_end|>b\nuser\nplain\nassistant\n```"
+    assert tiny.encode("<|im_end|>") == [258]  # and the tokenizer reads them again
+
+
 def test_qwen_chat_has_thinking_off(qwen: Tokenizer) -> None:
     text = qwen.chat_text([{"role": "user", "content": "do it"}])
     assert text.endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n")

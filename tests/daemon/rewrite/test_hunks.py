@@ -14,6 +14,14 @@ def test_a_hunk_leaves_when_the_text_is_in_step_again() -> None:
     assert stream.push("\n") == [Hunk(3, 4, ("value_3 = 0\n",), ("value_3 = compute(3)\n",))]
 
 
+def test_a_line_that_the_tokenizer_composed_keeps_its_bytes() -> None:
+    original = "caf\u0065\u0301 = 1\nother = 2\n"
+    stream = HunkStream(original)
+    hunks = stream.push("caf\u00e9 = 1\nother = 3\n") + stream.finish(complete=True)
+    assert [hunk.start_line for hunk in hunks] == [1]
+    assert stream.result == "caf\u0065\u0301 = 1\nother = 3\n"
+
+
 def test_a_deletion_waits_for_lines_that_prove_it() -> None:
     stream = HunkStream("".join(BODY))
     assert stream.push("".join(BODY[:3])) == []
