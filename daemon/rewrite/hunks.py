@@ -4,10 +4,10 @@ A hunk leaves when its lines are complete and the text is in step with the origi
 text that breaks off removes nothing but what it was already seen to go on after. A hunk that drops many lines waits for
 the end, and those after it with it: the lines may come again further down, and a text cut off between would lose them.
 
-Lines are compared by their keys: content and LF, composed (NFC), without blanks at the line's end unless `exact`. So a line that the
-model did not change keeps its bytes, line end included, since no hunk touches it; a new line gets the line end of the
-line it stands for, or its neighbour's. The original's last line keeps its line end or the lack of one, a byte order
-mark stays first, and blank lines at both ends of the region stay as they are unless `exact`.
+Lines are compared by their keys: content and LF, composed (NFC), without blanks at the line's end unless `exact`. So a
+line that the model did not change keeps its bytes, line end included, since no hunk touches it; a new line gets the
+line end of the line it stands for, or its neighbour's. The original's last line keeps its line end or the lack of one,
+a byte order mark stays first, and blank lines at both ends of the region stay as they are unless `exact`.
 
 A new line that stands for lines left out (`omission.py`) keeps the original's up to where the text goes on, provided
 that the line before it is in step and the place of the lines after it is sure. Otherwise nothing is changed from there
