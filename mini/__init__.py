@@ -1,6 +1,7 @@
 """The bundled model: a small Qwen3 for mechanical code edits, its DFlash drafter, and the scripts that made both.
 
-Importing this package costs nothing: no torch, no numpy. The scripts are `python -m specd.mini.NAME` (see MODEL_CARD.md).
+Importing this package costs nothing: no torch, no numpy. The scripts are `python -m specd.mini.NAME` (see
+MODEL_CARD.md).
 """
 
 from importlib.resources import files

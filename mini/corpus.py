@@ -2,9 +2,10 @@
 
     python -m specd.mini.corpus --shared ../shared/corpus/code.jsonl.xz --archives DIR --site-packages DIR --out DATA
 
-writes DATA/train.jsonl.xz, DATA/hold.jsonl.xz (one {"source", "language", "text"} a line) and DATA/sources.json, which lists
-every source with its licence as its own metadata states it. Only the first argument is needed; the others add npm tarballs
-(*.tgz) and Debian packages (*.deb, *.orig.tar.*) found in folders, and Python packages installed in a folder.
+writes DATA/train.jsonl.xz, DATA/hold.jsonl.xz (one {"source", "language", "text"} a line) and DATA/sources.json,
+which lists
+every source with its licence as its own metadata states it. Only the first argument is needed; the others add npm
+tarballs (*.tgz) and Debian packages (*.deb, *.orig.tar.*) found in folders, and Python packages installed in a folder.
 A whole repository or package is either in training or held out. Nothing is downloaded.
 """
 
@@ -18,7 +19,8 @@ import subprocess
 import tarfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from importlib.metadata import Distribution, distributions
+from contextlib import ExitStack
+from importlib.metadata import Distribution, PackageMetadata, distributions
 from pathlib import Path
 from random import Random
 
@@ -27,8 +29,8 @@ from specd.mini.edits import SourceFile
 # Never in training. The first ten are sources of ../shared/edits, which is evaluation data.
 HELD_OUT = frozenset(
     """
-    pallets/click JuliaData/DataFrames.jl colinhacks/zod spf13/cobra BurntSushi/ripgrep fmtlib/fmt libuv/libuv google/gson
-    nvim-telescope/telescope.nvim django/django Aider-AI/refactor-benchmark
+    pallets/click JuliaData/DataFrames.jl colinhacks/zod spf13/cobra BurntSushi/ripgrep fmtlib/fmt libuv/libuv
+    google/gson nvim-telescope/telescope.nvim django/django Aider-AI/refactor-benchmark
     openlawlibrary/pygls pallets/flask JuliaCollections/DataStructures.jl SciML/DiffEqBase.jl yetone/avante.nvim
     microsoft/vscode-languageserver-node preact date-fns express commons-collections4 leveldb
     """.split()
@@ -46,7 +48,8 @@ _SKIP = re.compile(
     r"|test_data|benchmark|gwt|guava-gwt|android)/|\.min\.js$|\.d\.ts$|_pb2|\.pb\.|/lib/(?:esm|types)"
 )
 _PERMISSIVE = re.compile(
-    r"(MIT|BSD(-[23]-Clause)?|Apache(-| |, Version |-Version-)?2(\.0)?|ISC|0BSD|BSL-1\.0|Boost-1\.0|PSF-2\.0|Expat|Unlicense|Zlib)$",
+    r"(MIT|BSD(-[23]-Clause)?|Apache(-| |, Version |-Version-)?2(\.0)?|ISC|0BSD|BSL-1\.0|Boost-1\.0"
+    r"|PSF-2\.0|Expat|Unlicense|Zlib)$",
     re.I,
 )
 _CAPS = {"python": 9e6, "javascript": 9e6, "typescript": 3e6, "cpp": 9e6, "java": 6e6}
@@ -92,21 +95,22 @@ def read_npm(path: Path) -> Iterator[tuple[str, str, SourceFile]]:
 
 
 def read_debian(path: Path) -> Iterator[tuple[str, str, SourceFile]]:
-    """Files of a binary package or an upstream source, when every License: field of its copyright file is permissive."""
+    """Files of a binary package or an upstream source, if every License: field of its copyright file is permissive."""
     name = path.name.split("_")[0].removeprefix("lib").removesuffix("-dev").removesuffix("-java")
-    if path.suffix == ".deb":
-        raw = subprocess.run(["dpkg-deb", "--fsys-tarfile", str(path)], check=True, capture_output=True).stdout
-        archive = tarfile.open(fileobj=io.BytesIO(raw))
-        about = next((m for m in archive if re.fullmatch(r"\./usr/share/doc/[^/]+/copyright", m.name)), None)
-        notice = _open(archive, about.name).read().decode() if about else ""
-    else:
-        side = next(path.parent.glob(path.name.split(".orig.")[0] + "-*.debian.tar.*"))
-        with tarfile.open(side) as debian:
-            notice = _open(debian, "debian/copyright").read().decode()
-        archive = tarfile.open(path)
-    licences = sorted(set(re.findall(r"^License: *(\S.*)$", notice, re.M)))
-    if licences and all(map(is_permissive, licences)):
-        yield from _members(archive, name, " AND ".join(licences))
+    with ExitStack() as stack:
+        if path.suffix == ".deb":
+            raw = subprocess.run(["dpkg-deb", "--fsys-tarfile", str(path)], check=True, capture_output=True).stdout
+            archive = stack.enter_context(tarfile.open(fileobj=io.BytesIO(raw)))
+            about = next((m for m in archive if re.fullmatch(r"\./usr/share/doc/[^/]+/copyright", m.name)), None)
+            notice = _open(archive, about.name).read().decode() if about else ""
+        else:
+            side = next(path.parent.glob(path.name.split(".orig.")[0] + "-*.debian.tar.*"))
+            with tarfile.open(side) as debian:
+                notice = _open(debian, "debian/copyright").read().decode()
+            archive = stack.enter_context(tarfile.open(path))
+        licences = sorted(set(re.findall(r"^License: *(\S.*)$", notice, re.M)))
+        if licences and all(map(is_permissive, licences)):
+            yield from _members(archive, name, " AND ".join(licences))
 
 
 def read_site_packages(folder: Path) -> Iterator[tuple[str, str, SourceFile]]:
@@ -134,11 +138,15 @@ def read_site_packages(folder: Path) -> Iterator[tuple[str, str, SourceFile]]:
 
 def _stated_licence(package: Distribution) -> str:
     about = package.metadata
-    stated = about.get("License-Expression") or about.get("License") or ""
+    stated = _field(about, "License-Expression") or _field(about, "License")
     if not stated or len(stated) > 60:
         classes = [c.split(" :: ")[-1] for c in about.get_all("Classifier") or [] if c.startswith("License ::")]
         stated = classes[0].replace("Apache Software License", "Apache-2.0") if len(classes) == 1 else ""
     return stated
+
+
+def _field(about: PackageMetadata, name: str) -> str:
+    return about[name] if name in about else ""  # noqa: SIM401 (PackageMetadata has no get)
 
 
 def _open(archive: tarfile.TarFile, name: str) -> io.BufferedReader:
@@ -169,7 +177,9 @@ def split(
     rows: Iterable[tuple[str, str, SourceFile]], *, capped: bool
 ) -> tuple[list[SourceFile], list[SourceFile], dict[str, dict[str, object]]]:
     """(train, held out, {source: {licence, characters, held_out}}), duplicates and unusable files left out."""
-    train, hold, seen = [], [], set()
+    train: list[SourceFile] = []
+    hold: list[SourceFile] = []
+    seen: set[bytes] = set()
     sources: dict[str, dict[str, object]] = {}
     size: Counter[str] = Counter()
     for name, licence, file in rows:

@@ -1,7 +1,9 @@
 """The DFlash drafter for training: many blocks at once, each against its own part of one packed context.
 
-DFlash (z-lab, arXiv:2602.06036), first generation: one context vector per position from several target layers, the same for
-all drafter layers; a block of BLOCK rows (the newest token, then masks) that see the context before them and each other both
+DFlash (z-lab, arXiv:2602.06036), first generation: one context vector per position from several target layers, the
+same for
+all drafter layers; a block of BLOCK rows (the newest token, then masks) that see the context before them and each
+other both
 ways; row i predicts the token at its own position. Tensor names and config are those of the released checkpoints.
 """
 
@@ -37,7 +39,8 @@ class DrafterConfig:
             "architectures": ["DFlashDraftModel"], "block_size": BLOCK, "num_target_layers": t.layers,
             "dflash_config": {"mask_token_id": MASK, "target_layer_ids": list(self.taps)},
             "num_hidden_layers": self.layers, "num_attention_heads": self.heads, "num_key_value_heads": self.kv_heads,
-            "intermediate_size": self.mlp, "layer_types": ["full_attention"] * self.layers, "max_window_layers": self.layers,
+            "intermediate_size": self.mlp, "layer_types": ["full_attention"] * self.layers,
+            "max_window_layers": self.layers,
         }  # fmt: skip
         return t.to_hf() | own
 
@@ -56,8 +59,8 @@ class DrafterLayer(Layer):
         """x [R, hidden], context [T, hidden]; mask [1, 1, R, T + R] or a flex block mask."""
         rows, tokens, d = x.shape[0], context.shape[0], self.head_dim
         wide, narrow = self.heads * d, self.kv_heads * d
-        q, k, v = project(rms_norm(x, self.norm1), self.q, self.k, self.v).split((wide, narrow, narrow), -1)
-        context_k, context_v = project(context, self.k, self.v).split((narrow, narrow), -1)
+        q, k, v = project(rms_norm(x, self.norm1), self.q, self.k, self.v).split((wide, narrow, narrow), -1)  # type: ignore[no-untyped-call]
+        context_k, context_v = project(context, self.k, self.v).split((narrow, narrow), -1)  # type: ignore[no-untyped-call]
         q = rotate(rms_norm(q.view(rows, -1, d), self.q_norm), *block_rope)
         k = rotate(rms_norm(k.view(rows, -1, d), self.k_norm), *block_rope)
         context_k = rotate(rms_norm(context_k.view(tokens, -1, d), self.k_norm), *context_rope)
@@ -143,7 +146,7 @@ class BlockMask:
         return mask[None, None]
 
     def flex(self) -> Any:
-        """The tiles that hold something: from the first document start to the last anchor, then the tile of the blocks."""
+        """The tiles that hold something: from the first document's start to the last anchor, then the blocks' own."""
         from torch.nn.attention.flex_attention import BlockMask as FlexMask
 
         across, down = (self.tokens + self.rows) // _TILE, self.rows // _TILE
@@ -165,7 +168,8 @@ class BlockMask:
 def sample_blocks(
     rows: Tensor, labels: Tensor, positions: Tensor, blocks: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Uniform anchors over a pack's answer tokens: anchors [blocks] sorted, document starts [blocks], labels [blocks, BLOCK - 1].
+    """Uniform anchors over a pack's answer tokens: anchors [blocks] sorted, document starts [blocks], labels [blocks,
+    BLOCK - 1].
 
     An anchor is an answer token; its labels are the answer tokens after it, -100 past the answer's end.
     """

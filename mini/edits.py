@@ -14,7 +14,19 @@ from dataclasses import dataclass
 from itertools import accumulate
 from random import Random
 
-from specd.mini.kinds import Made, Maker, functions, insert, layout, lines, parameters, rename, unable, values
+from specd.mini.kinds import (
+    Made,
+    Maker,
+    expressions,
+    functions,
+    insert,
+    layout,
+    lines,
+    parameters,
+    rename,
+    unable,
+    values,
+)
 from specd.mini.lookalike import make_rare, scrambled
 from specd.mini.names import IDENTIFIER, KEYWORDS
 from specd.mini.region import Region, cut_region
@@ -52,7 +64,8 @@ _FIRST: tuple[Maker, ...] = (
 )
 _SECOND: tuple[Maker, ...] = (rename.rename, values.literal, insert.insert, lines.delete, values.replace_fragment)
 _VERBS = frozenset(
-    "rename change replace use delete remove drop add insert put set turn get take erase rewrite find call make please write give".split()
+    """rename change replace use delete remove drop add insert put set turn get take erase rewrite find call make please
+    write give""".split()
 )
 
 
@@ -100,8 +113,8 @@ KINDS: dict[str, tuple[float, Maker]] = {
     "delete_function": (4, functions.delete_function),
     "reorder": (1, functions.reorder),
     "decorate": (1.5, functions.decorate),
-    "wrap": (1.2, functions.wrap),
-    "negate": (1, functions.negate),
+    "wrap": (1.2, expressions.wrap),
+    "negate": (1, expressions.negate),
     "add_parameter": (4, parameters.add_parameter),
     "remove_parameter": (1.2, parameters.remove_parameter),
     "annotate": (1, parameters.annotate),
@@ -115,7 +128,8 @@ EVALUATION_KINDS: dict[str, Maker] = {"rename_plain": rename.rename_plain, "rena
 
 # Share of the regions that a language gets in training.
 LANGUAGE_SHARE = {
-    "python": 15, "typescript": 12, "rust": 11, "go": 10, "java": 9, "cpp": 10, "c": 9, "julia": 9, "javascript": 8, "lua": 7,
+    "python": 15, "typescript": 12, "rust": 11, "go": 10, "java": 9, "cpp": 10, "c": 9, "julia": 9,
+    "javascript": 8, "lua": 7,
 }  # fmt: skip
 
 
@@ -136,7 +150,8 @@ def identifier_pool(files: Sequence[SourceFile], rng: Random, most: int = 200_00
 class EditMaker:
     """Makes edits from files, one after the other; the same seed gives the same edits.
 
-    `sizes` are (probability, longest region in characters); a region's size is log-uniform from `shortest` to the longest.
+    `sizes` are (probability, longest region in characters); a region's size is log-uniform from `shortest` to the
+    longest.
     """
 
     def __init__(self, files: Sequence[SourceFile], pool: Sequence[str], seed: int, *, scrambled_share: float = 0.04):
@@ -161,7 +176,7 @@ class EditMaker:
         shortest: int = 60,
         language: str | None = None,
     ) -> Edit:
-        """One edit of the given kind (default: a random one), on a region of the given language (default: a random one)."""
+        """One edit of the given kind on a region of the given language; either is random where none is given."""
         rng = self.rng
         kind = kind or rng.choices(self._kinds, cum_weights=self._kind_weights)[0]
         maker = KINDS[kind][1] if kind in KINDS else EVALUATION_KINDS[kind]

@@ -2,9 +2,11 @@
 
     python -m specd.mini.evaluate make --data DATA [--edits ../shared/edits/corpus.jsonl]     # DATA/eval.jsonl.xz
     python -m specd.mini.evaluate run --data DATA --model DIR --out DIR/eval.json             # on a GPU, teacher-forced
-    python -m specd.mini.evaluate run --data DATA --model DIR --engine --limit 200            # on a CPU, through specd.engine
+    python -m specd.mini.evaluate run --data DATA --model DIR --engine --limit 200            # on a CPU, through
+    specd.engine
 
-An answer counts when every token is the most likely one given the right ones before it: that is exactly when greedy decoding
+An answer counts when every token is the most likely one given the right ones before it: that is exactly when greedy
+decoding
 gives the answer. Lengths are in answer tokens. Nothing of the items is trained on, their repositories included.
 """
 
@@ -29,11 +31,10 @@ LENGTHS = (("<256", 0, 256, 60, 640), ("256-1024", 256, 1024, 640, 2700), ("1024
 MOST_TOKENS = 6700
 
 # Items of a kind in each length; 300 or more in all for the kinds that the project promises figures for.
-COUNTS: dict[str, tuple[int, int, int]] = {kind: (40, 40, 20) for kind in KINDS}
+COUNTS: dict[str, tuple[int, int, int]] = dict.fromkeys(KINDS, (40, 40, 20))
 COUNTS |= {"rename": (300, 300, 300), "rename_plain": (150, 150, 0), "rename_unseen": (150, 150, 0)}
-COUNTS |= {
-    k: (130, 120, 50)
-    for k in (
+COUNTS |= dict.fromkeys(
+    (
         "rename_hard",
         "rename_several",
         "rename_style",
@@ -43,8 +44,9 @@ COUNTS |= {
         "delete",
         "delete_function",
         "add_parameter",
-    )
-}
+    ),
+    (130, 120, 50),
+)
 COUNTS |= {"absent": (60, 60, 30), "unable": (60, 60, 30)}
 
 
@@ -197,7 +199,8 @@ def run(args: argparse.Namespace) -> None:
         wrong = teacher_forced(model, documents, 65_536 if is_cuda else 8192)
     rows = table(items, wrong)
     print(markdown(rows))
-    print(f"{len(items)} items, {sum(len(a) for _, a in documents)} answer tokens, {sum(w > 0 for w in wrong)} wrong answers, "
+    tokens = sum(len(a) for _, a in documents)
+    print(f"{len(items)} items, {tokens} answer tokens, {sum(w > 0 for w in wrong)} wrong answers, "
           f"{sum(w for w in wrong if w > 0)} wrong tokens, {time.monotonic() - begin:.1f} s")  # fmt: skip
     if args.out:
         args.out.write_text(json.dumps({"rows": rows, "wrong": wrong}) + "\n")

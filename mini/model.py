@@ -1,7 +1,8 @@
-"""Qwen3 for training: packed documents without padding, Hugging Face tensor names, everything that a CUDA graph can hold.
+"""Qwen3 for training: packed documents without padding, Hugging Face tensor names, everything that a CUDA graph can
+hold.
 
-Documents of a pack see only themselves: variable-length flash attention on CUDA, a dense mask elsewhere. Serving has its own
-model (`specd.engine`); tests check that both, and transformers' Qwen3, give the same logits.
+Documents of a pack see only themselves: variable-length flash attention on CUDA, a dense mask elsewhere. Serving has
+its own model (`specd.engine`); tests check that both, and transformers' Qwen3, give the same logits.
 Architecture: Qwen3 (Yang et al. 2025, arXiv:2505.09388): pre-norm, grouped-query attention with QK-norm, RoPE, SwiGLU.
 """
 
@@ -28,19 +29,24 @@ class ModelConfig:
     def to_hf(self) -> dict[str, Any]:
         """What config.json holds."""
         return {
-            "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "vocab_size": self.vocabulary, "hidden_size": self.hidden,
+            "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "vocab_size": self.vocabulary,
+            "hidden_size": self.hidden,
             "intermediate_size": self.mlp, "num_hidden_layers": self.layers, "num_attention_heads": self.heads,
             "num_key_value_heads": self.kv_heads, "head_dim": self.head_dim, "max_position_embeddings": self.context,
-            "rope_theta": self.rope_theta, "rope_scaling": None, "rms_norm_eps": 1e-6, "hidden_act": "silu", "attention_bias": False,
-            "attention_dropout": 0.0, "tie_word_embeddings": True, "bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 0,
-            "initializer_range": 0.02, "use_sliding_window": False, "sliding_window": None, "max_window_layers": self.layers,
+            "rope_theta": self.rope_theta, "rope_scaling": None, "rms_norm_eps": 1e-6, "hidden_act": "silu",
+            "attention_bias": False,
+            "attention_dropout": 0.0, "tie_word_embeddings": True, "bos_token_id": 0, "eos_token_id": 2,
+            "pad_token_id": 0,
+            "initializer_range": 0.02, "use_sliding_window": False, "sliding_window": None,
+            "max_window_layers": self.layers,
             "use_cache": True, "torch_dtype": "bfloat16",
         }  # fmt: skip
 
     @staticmethod
     def from_hf(c: dict[str, Any]) -> "ModelConfig":
         return ModelConfig(
-            c["vocab_size"], c["num_hidden_layers"], c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"],
+            c["vocab_size"], c["num_hidden_layers"], c["hidden_size"], c["num_attention_heads"],
+            c["num_key_value_heads"],
             c["head_dim"], c["intermediate_size"], float(c["rope_theta"]), c["max_position_embeddings"],
         )  # fmt: skip
 
@@ -152,7 +158,8 @@ def vector(size: int, value: float = 1.0) -> nn.Parameter:
 LAYER_NAMES = {
     "q": "self_attn.q_proj", "k": "self_attn.k_proj", "v": "self_attn.v_proj", "o": "self_attn.o_proj",
     "gate": "mlp.gate_proj", "up": "mlp.up_proj", "down": "mlp.down_proj",
-    "norm1": "input_layernorm", "norm2": "post_attention_layernorm", "q_norm": "self_attn.q_norm", "k_norm": "self_attn.k_norm",
+    "norm1": "input_layernorm", "norm2": "post_attention_layernorm",
+    "q_norm": "self_attn.q_norm", "k_norm": "self_attn.k_norm",
 }  # fmt: skip
 
 
@@ -171,7 +178,7 @@ class Layer(nn.Module):
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, bounds: Tensor, longest: int) -> Tensor:
         n, d = x.shape[0], self.head_dim
         widths = (self.heads * d, self.kv_heads * d, self.kv_heads * d)
-        q, k, v = project(rms_norm(x, self.norm1), self.q, self.k, self.v).split(widths, -1)
+        q, k, v = project(rms_norm(x, self.norm1), self.q, self.k, self.v).split(widths, -1)  # type: ignore[no-untyped-call]
         q = rotate(rms_norm(q.view(n, self.heads, d), self.q_norm), cos, sin)
         k = rotate(rms_norm(k.view(n, self.kv_heads, d), self.k_norm), cos, sin)
         out, _ = attention(q.contiguous(), k.contiguous(), v.reshape(n, self.kv_heads, d).contiguous(), bounds, longest)
@@ -204,7 +211,7 @@ class MiniModel(nn.Module):
     def forward(
         self, tokens: Tensor, positions: Tensor, bounds: Tensor, longest: int, taps: tuple[int, ...] = ()
     ) -> tuple[Tensor, list[Tensor]]:
-        """tokens, positions [T]; bounds [documents + 1] -> output of the last layer [T, hidden] and of the layers in `taps`."""
+        """tokens, positions [T]; bounds [documents + 1] -> outputs [T, hidden] of the last layer and of `taps`."""
         angles = positions[:, None].float() * self.frequencies
         cos, sin = angles.cos()[:, None], angles.sin()[:, None]
         x = F.embedding(tokens, self.embedding).to(self.dtype)
@@ -242,7 +249,7 @@ class _Rows(torch.autograd.Function):
         return x.index_select(0, rows)
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
         return g.new_zeros(ctx.shape).index_copy_(0, ctx.saved_tensors[0], g), None
 
 

@@ -1,7 +1,8 @@
-"""Muon for matrices, Adam for embeddings and vectors, on one flat gradient; all on the device, so a CUDA graph can hold it.
+"""Muon for matrices, Adam for embeddings and vectors, on one flat gradient; all on the device, so a CUDA graph can
+hold it.
 
-Muon: Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks" (Nesterov momentum, orthogonalised by a
-Newton-Schulz iteration). Adam: Kingma and Ba 2014, arXiv:1412.6980.
+Muon: Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks" (Nesterov momentum, orthogonalised
+by a Newton-Schulz iteration). Adam: Kingma and Ba 2014, arXiv:1412.6980.
 """
 
 from collections.abc import Callable
@@ -22,7 +23,8 @@ def orthogonalise(g: Tensor) -> Tensor:
     for _ in range(5):
         a = x @ x.mT
         x = 3.4445 * x + (-4.7750 * a + 2.0315 * a @ a) @ x
-    return x.mT if tall else x
+    out: Tensor = x.mT if tall else x
+    return out
 
 
 @dataclass
@@ -30,7 +32,7 @@ class _Group:
     """Matrices of one shape, and their span of the flat gradient."""
 
     shape: tuple[int, int]
-    parameters: list[nn.Parameter]
+    parameters: list[Tensor]
     start: int
     end: int
     momentum: Tensor
@@ -50,9 +52,9 @@ class Muon:
         named = list(model.named_parameters())
         matrices = [p for n, p in named if p.ndim == 2 and n != "embedding"]
         is_matrix = set(map(id, matrices))
-        self.rest = [p for _, p in named if id(p) not in is_matrix]
+        self.rest: list[Tensor] = [p for _, p in named if id(p) not in is_matrix]
         device = self.rest[0].device
-        by_shape: dict[tuple[int, int], list[nn.Parameter]] = {}
+        by_shape: dict[tuple[int, int], list[Tensor]] = {}
         for p in matrices:
             by_shape.setdefault((p.shape[0], p.shape[1]), []).append(p)
         self.groups: list[_Group] = []

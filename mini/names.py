@@ -12,9 +12,11 @@ IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words that no edit renames: keywords of the ten languages, and a few that are everywhere.
 KEYWORDS = frozenset(
     """
-    and as assert async await break class continue def del elif else except False finally for from global if import in is
-    lambda None nonlocal not or pass raise return True try while with yield self this int void const auto struct template
-    typename static inline public private protected namespace using bool float double char include define var let function
+    and as assert async await break class continue def del elif else except False finally for from global if import in
+    is lambda None nonlocal not or pass raise return True try while with yield self this int void const auto struct
+    template
+    typename static inline public private protected namespace using bool float double char include define var let
+    function
     new func fn fun end then do local nil null true false type interface package impl pub mut use mod match case switch
     default throw throws catch extends implements final super extern unsigned long short string export require module
     begin rescue endif ifdef ifndef the to of elseif repeat until where abstract mutable loop ref dyn Self
@@ -24,8 +26,8 @@ KEYWORDS = frozenset(
 COMMON_WORDS = tuple(
     """
     value item node data name index count result state buffer config option key list size path file user text line error
-    handler context manager cache token event message request response factory builder helper parser reader writer source
-    target entry record field table column row group level mode input output limit offset total base extra
+    handler context manager cache token event message request response factory builder helper parser reader writer
+    source target entry record field table column row group level mode input output limit offset total base extra
     """.split()
 )
 
@@ -149,7 +151,7 @@ def new_name(rng: Random, old: str, pool: Sequence[str]) -> str:
 
 
 def look_alike(rng: Random, name: str) -> str:
-    """An identifier that could be taken for `name`: longer, shorter, or the same but for case. May be unusable: check it."""
+    """What could be taken for `name`: longer, shorter, or the same but for case. It may be no identifier: check it."""
     r = rng.random()
     if r < 0.48:
         word = rng.choice(COMMON_WORDS)

@@ -1,8 +1,9 @@
 """Edits as packs of tokens: a fixed number of positions that hold many documents one after the other.
 
-A document is a prompt and its answer in the form of `specd.daemon.rewrite.prompt` (the one source). Only answer tokens carry
-loss; places where copying is not enough carry more of it. Worker processes make packs; each has its own queue, read in turn,
-so the same seed gives the same packs in the same order.
+A document is a prompt and its answer in the form of `specd.daemon.rewrite.prompt` (the one source). Only answer
+tokens carry
+loss; places where copying is not enough carry more of it. Worker processes make packs; each has its own queue, read
+in turn, so the same seed gives the same packs in the same order.
 """
 
 import multiprocessing as mp
@@ -66,8 +67,8 @@ def encode_edit(edit: Edit, encode: Encode, tag: str) -> tuple[list[int], list[i
 
 
 def loss_weights(prompt: Sequence[int], answer: Sequence[int]) -> npt.NDArray[np.float16]:
-    """[len(answer)]: UNSEEN where the last three tokens never led to this token in the prompt, AMBIGUOUS where they also
-    led to another one, 1 where the prompt settles the token."""
+    """[len(answer)]: UNSEEN where the last three tokens never led to this token in the prompt, AMBIGUOUS where they
+    also led to another one, 1 where the prompt settles the token."""
     p = np.array(prompt, np.int64)
     known = np.unique(p[:-3] << 39 | p[1:-2] << 26 | p[2:-1] << 13 | p[3:])
     contexts = known >> 13
@@ -131,7 +132,7 @@ class Packer:
 def packs(
     maker: EditMaker, encode: Encode, size: int, longest: int, sizes: Callable[[], Sequence[tuple[float, int]]]
 ) -> Iterator[Pack]:
-    """Packs without end. Documents of more than `longest` tokens are left out; one that does not fit waits for the next pack."""
+    """Packs without end. Documents over `longest` tokens are left out; what does not fit waits for the next."""
     waiting: list[tuple[list[int], list[int], npt.NDArray[np.float16]]] = []
     while True:
         packer, missed = Packer(size), 0

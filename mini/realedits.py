@@ -13,7 +13,7 @@ from specd.mini.region import dedent
 
 
 def real_items(path: Path) -> Iterator[tuple[Edit, str]]:
-    """(edit, group): synthetic renames that name the new name, those that do not (no change is right then), and new first parameters."""
+    """(edit, group): synthetic renames, those with an open new name (right: no change), and new first parameters."""
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         if not row["synthetic"] or row["kind"] not in ("rename", "signature"):
@@ -23,13 +23,17 @@ def real_items(path: Path) -> Iterator[tuple[Edit, str]]:
             continue
         before, after = span
         kind = row["kind"]
-        if kind == "rename" and "clashes" in row["instruction"] or "something clearer" in row["instruction"] or "a better name" in row["instruction"]:
+        if (
+            (kind == "rename" and "clashes" in row["instruction"])
+            or "something clearer" in row["instruction"]
+            or "a better name" in row["instruction"]
+        ):
             kind, after = "rename that leaves the new name open (right: no change)", before
         yield Edit(kind, row["language"], before, row["instruction"], after, row["source"]), "real definitions"
 
 
 def changed_definitions(before: str, after: str) -> tuple[str, str] | None:
-    """(region, edited region): all changed lines, out to the lines at no indentation that a blank line precedes or follows."""
+    """(region, edited region): all changed lines, out to unindented lines that a blank line precedes or follows."""
     a, b = before.rstrip("\n").split("\n"), after.rstrip("\n").split("\n")
     changed = [op for op in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes() if op[0] != "equal"]
     if not changed:

@@ -24,6 +24,8 @@ _DEFINITION = re.compile(
     r"|([A-Za-z_][\w<>\[\],.:]*[ \t*&]+(?:[A-Za-z_]\w*::)*)([A-Za-z_]\w*)\(([^()\n]*)\)(?=[^;\n]*\{[ \t]*$))",
     re.M,
 )
+# A line less indented than {more}, or a closing line at {depth} or less.
+_SHALLOW = r"\n(?![ \t]{{{more}}})(?=[^\s}}\])])[^\n]*|\n[ \t]{{0,{depth}}}(?:\}}|end\b|\])[^\n]*"
 _NOT_A_TYPE = frozenset({"return", "else", "new", "if", "case", "await", "yield", "throw"})
 
 
@@ -63,8 +65,8 @@ class Region:
     def functions(self) -> list[Function]:
         """Definitions whose parameter list is on one line, in order."""
         starts = [0]
-        for line in self.lines:
-            starts.append(starts[-1] + len(line) + 1)
+        for text in self.lines:
+            starts.append(starts[-1] + len(text) + 1)
         found = []
         for m in _DEFINITION.finditer(self.code):
             group = 2 if m.group(2) else 5
@@ -223,7 +225,7 @@ def dedent(code: str) -> str:
 
 
 def cut_region(rng: Random, text: str, size: int) -> str:
-    """About `size` characters of whole lines of a file: from its start, a definition, after a blank line, or anywhere."""
+    """About `size` characters of whole lines: a file's start, a definition, what follows a blank line, or any lines."""
     r = rng.random()
     start = 0 if r < 0.08 else rng.randrange(max(1, len(text) - size // 2))
     end = -1
@@ -233,9 +235,7 @@ def cut_region(rng: Random, text: str, size: int) -> str:
         )
         if m:
             start, depth = m.start() + 1, len(m.group(1))
-            shallow = re.compile(
-                r"\n(?![ \t]{%d})(?=[^\s}\])])[^\n]*|\n[ \t]{0,%d}(?:\}|end\b|\])[^\n]*" % (depth + 1, depth)
-            )
+            shallow = re.compile(_SHALLOW.format(more=depth + 1, depth=depth))
             m = shallow.search(text, text.find("\n", start))
             while m and m.start() - start < size * 0.6:
                 m = shallow.search(text, m.end())

@@ -80,7 +80,7 @@ class Step:
         if self._is_cuda and self._calls == 3:
             self._halves = [self._capture(half) for half in self._halves]
         if self._is_cuda and self._calls < 3:  # warm up off the default stream, as capture asks
-            side = torch.cuda.Stream()
+            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
                 self._run()
@@ -89,7 +89,7 @@ class Step:
             self._run()
         self._calls += 1
         if self._is_cuda:  # never more than six steps ahead of the device
-            event = torch.cuda.Event()
+            event = torch.cuda.Event()  # type: ignore[no-untyped-call]
             event.record()
             self._running.append(event)
             if len(self._running) > 6:

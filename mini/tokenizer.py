@@ -1,8 +1,9 @@
 """The bundled model's tokenizer: byte-level BPE over a pre-tokenizer that never glues a separator to a word.
 
 An identifier therefore has the same tokens wherever it stands (after a space, a bracket, a dot, at the start of an
-instruction), so a rename replaces one fixed token sequence by another; a line is one "newline + indentation" token and its
-content. `FastEncoder` gives the very ids of the `tokenizers` library several times faster, through a cache of pre-tokens.
+instruction), so a rename replaces one fixed token sequence by another; a line is one "newline + indentation" token
+and its content. `FastEncoder` gives the very ids of the `tokenizers` library several times faster, through a cache of
+pre-tokens.
 
     python -m specd.mini.tokenizer --data DATA      # reads DATA/train.jsonl.xz, writes DATA/tokenizer.json
 """
@@ -17,7 +18,8 @@ from typing import Any
 END_OF_TEXT, START, END, MASK = range(4)
 SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|mask|>")
 
-# Pieces: newline and indentation; camel-case words; single digits; runs of _ and of `; one quote; punctuation with at most
+# Pieces: newline and indentation; camel-case words; single digits; runs of _ and of `; one quote; punctuation with at
+# most
 # one space on either side; other blanks.
 PATTERN = (
     r"\r?\n[ \t]*|\p{Lu}+(?!\p{Ll})|\p{Lu}?\p{Ll}+|[\p{Lt}\p{Lm}\p{Lo}\p{M}]+|\p{N}|_+|`+|[\"']"
@@ -70,7 +72,7 @@ class FastEncoder:
     """Text to ids, as tokenizer.json does it; special tokens in the text are not recognised."""
 
     def __init__(self, path: str | Path):
-        import regex
+        import regex  # type: ignore[import-untyped]
         from tokenizers import Tokenizer
 
         self._tokenizer = Tokenizer.from_file(str(path))

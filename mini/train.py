@@ -1,11 +1,14 @@
 """Train the bundled model, in legs.
 
     python -m specd.mini.train --data DATA --out OUT --minutes 20 --until 0.5      # first half of a 20-minute schedule
-    python -m specd.mini.train --data DATA --out OUT --minutes 20                  # goes on from OUT/state.pt to the end
+    python -m specd.mini.train --data DATA --out OUT --minutes 20                  # goes on from OUT/state.pt to the
+    end
     torchrun --nproc-per-node 2 -m specd.mini.train ...                            # several GPUs of one machine
 
-DATA holds train.jsonl.xz (specd.mini.corpus) and tokenizer.json (specd.mini.tokenizer). OUT gets the model folder, state.pt
-(weights and optimizer state) and log.jsonl. With --steps instead of --minutes the schedule does not depend on the clock, and
+DATA holds train.jsonl.xz (specd.mini.corpus) and tokenizer.json (specd.mini.tokenizer). OUT gets the model folder,
+state.pt
+(weights and optimizer state) and log.jsonl. With --steps instead of --minutes the schedule does not depend on the
+clock, and
 the same seed and number of workers, legs and processes give the same batches; the arithmetic on CUDA is not bit-exact.
 `--tiny` is a small model and batch that a CPU trains in seconds (tests).
 """
@@ -28,7 +31,7 @@ from specd.mini.corpus import read_files
 from specd.mini.edits import identifier_pool
 from specd.mini.model import MiniModel, ModelConfig, take_rows, weighted_loss
 from specd.mini.muon import Muon
-from specd.mini.packing import IGNORE, MAX_DOCUMENTS, PackSource, row_count
+from specd.mini.packing import MAX_DOCUMENTS, PackSource, row_count
 from specd.mini.runner import Step, World
 
 
@@ -83,7 +86,9 @@ def train(options: Options, config: ModelConfig, log_every: int = 100) -> MiniMo
     state_path, tokenizer = options.out / "state.pt", options.data / "tokenizer.json"
     world_rank = int(os.environ.get("RANK", "0"))
     journal = Journal(options.out / "log.jsonl", world_rank == 0)
-    start: dict[str, Any] = torch.load(state_path, map_location="cpu", weights_only=True, mmap=True) if state_path.exists() else {}
+    start: dict[str, Any] = (
+        torch.load(state_path, map_location="cpu", weights_only=True, mmap=True) if state_path.exists() else {}
+    )
     first_step, progress = int(start.get("step", 0)), float(start.get("progress", options.begin))
     start.clear()
 
@@ -191,7 +196,8 @@ def _leg(
             sums.zero_()
             journal(
                 step=step, progress=round(progress, 4), loss=round(loss / max(total, 1), 6), factor=round(lr, 4),
-                tokens=round(step * size * world.size / 1e6, 1), seconds=round(time.monotonic() - clock, 1) if clock else 0,
+                tokens=round(step * size * world.size / 1e6, 1),
+                seconds=round(time.monotonic() - clock, 1) if clock else 0,
             )  # fmt: skip
             if loss != loss:
                 raise SystemExit("the loss is not a number: lower --rate and start again from the last state.pt")

@@ -113,7 +113,7 @@ class Trainer:
         return loss.detach()
 
     def accepted(self, pack: Pack) -> tuple[Tensor, Tensor]:
-        """Tokens accepted at random anchors of a pack: (counts [blocks], anchors [blocks]); at most 15, fewer near the end."""
+        """Drafts accepted at random anchors of a pack: (counts [blocks], at most 15 each, anchors [blocks])."""
         with torch.no_grad():
             out, wanted, anchors = self.blocks(pack)
             right = project(out, self.target.embedding).argmax(-1).view_as(wanted) == wanted
@@ -168,7 +168,8 @@ def train(options: Options) -> dict[str, float]:
     gc.freeze()
     rank = int(os.environ.get("RANK", "0"))
     source = PackSource(
-        files, pool, options.data / "tokenizer.json", workers=options.workers, size=options.pack, longest=options.longest,
+        files, pool, options.data / "tokenizer.json", workers=options.workers, size=options.pack,
+        longest=options.longest,
         seed=777_000 + options.seed * 64 + rank,
     )  # fmt: skip
     try:

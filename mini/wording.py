@@ -11,7 +11,8 @@ NOUNS = """class function variable identifier method type parameter constant str
 argument property helper enum interface""".split()
 
 EVERYWHERE = ("",) * 5 + tuple(
-    " everywhere| everywhere in this file| throughout| throughout the code| in this code| in the whole file| in the selection"
+    " everywhere| everywhere in this file| throughout| throughout the code| in this code"
+    "| in the whole file| in the selection"
     "| and update all uses| and update every use| and all its uses| at every use| consistently| wherever it appears"
     "| in all places| here| in this function| in the file".split("|")
 )
@@ -42,7 +43,7 @@ rename the identifier A to B|rename A so that it is called B|A needs to become B
 # Never in training: evaluation asks with these to see whether the model reads a wording that it has not met.
 RENAME_UNSEEN = tuple(
     """the name of A ought to be B|please have every A spelled B from now on|A must be known as B|relabel A as B
-exchange the name A for B|update A so it reads B|we call A B these days, adjust the code|A becomes B
+exchange the name A for B|update A so it reads B|we call A B these days, adjust the code|A turns into B
 swap out A, put B in its place|I prefer the name B for A|retitle A to B|any mention of A must now say B""".replace(
         "\n", "|"
     ).split("|")

@@ -1,4 +1,4 @@
-"""The kinds of edit. Each maker is a function (random numbers, region) -> Made, or None where the region offers no such edit."""
+"""The kinds of edit. A maker is a function (random numbers, region) -> Made; None if the region offers no such edit."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from specd.mini.region import Region
 
 @dataclass(frozen=True)
 class Made:
-    """An instruction and the code it leads to; `before` where the maker changed the region first (planted a look-alike)."""
+    """An instruction and the code it leads to; `before` if the maker first changed the region (a look-alike)."""
 
     instruction: str
     after: str

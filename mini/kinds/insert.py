@@ -77,7 +77,8 @@ def _statement(rng: Random, region: Region) -> Made | None:
         return None
     words = choose(
         rng,
-        "{v} `{t}` {w} {l}|{v} `{t}` {w} the line {l}|{v} the line `{t}` {w} {l}|{w} {l} {v} `{t}`|{w} the line {l}, {v} `{t}`"
+        "{v} `{t}` {w} {l}|{v} `{t}` {w} the line {l}|{v} the line `{t}` {w} {l}|{w} {l} {v} `{t}`"
+        "|{w} the line {l}, {v} `{t}`"
         "|{v} a line {t} {w} {l}|{v} a line `{t}` {w} {l}",
     )
     where = choose(rng, "after|below|right after|under" if below else "before|above|right before|over")
@@ -142,14 +143,16 @@ def _at_function(rng: Random, region: Region) -> Made | None:
     if region.language == "python" and rng.random() < 0.5:
         words = choose(
             rng,
-            'add the docstring "{c}" to {n}|add a docstring to {n}: {c}|give {n} the docstring "{c}"|document {n} with "{c}"'
+            'add the docstring "{c}" to {n}|add a docstring to {n}: {c}|give {n} the docstring "{c}"'
+            '|document {n} with "{c}"'
             '|add a docstring to {n} that says "{c}"|write the docstring "{c}" for {n}',
         ).format(c=text, n=name)
         return Made(dress(rng, words), region.with_line(f.line + 1, f'{inner}"""{text}"""'))
     new = new_statement(rng, region)
     words = choose(
         rng,
-        "{v} `{t}` at the start of {n}|{v} `{t}` as the first statement of {n}|start {n} with `{t}`|{v} the line `{t}` at the top of the function {n}"
+        "{v} `{t}` at the start of {n}|{v} `{t}` as the first statement of {n}|start {n} with `{t}`"
+        "|{v} the line `{t}` at the top of the function {n}"
         "|{v} `{t}` as the first line of {n}'s body",
     ).format(v=verb, t=new, n=name)
     return Made(dress(rng, words), region.with_line(f.line + 1, inner + new))

@@ -51,7 +51,8 @@ def _other_unit(rng: Random, lines: list[str], widths: list[int], has_tabs: bool
     words = choose(
         rng,
         "use {n} instead of {o} for indentation|indent with {n} instead of {o}|change the indentation from {o} to {n}"
-        "|convert the indentation from {o} to {n}|reindent with {n} instead of {o}|indent with {n}|use {n} for indentation"
+        "|convert the indentation from {o} to {n}|reindent with {n} instead of {o}|indent with {n}"
+        "|use {n} for indentation"
         "|change the indentation to {n}",
     ).format(n=new_said, o=old_said)
     after = "\n".join(new * (len(indent_of(x)) // old) + x.lstrip() if x.strip() else x for x in lines)
@@ -71,7 +72,8 @@ def quotes(rng: Random, region: Region) -> Made | None:
     said, other = ("double", "single") if new == '"' else ("single", "double")
     words = choose(
         rng,
-        "use {n} quotes instead of {o} quotes|change {o} quotes to {n} quotes|convert the {o} quotes to {n} quotes|use {n} quotes"
+        "use {n} quotes instead of {o} quotes|change {o} quotes to {n} quotes"
+        "|convert the {o} quotes to {n} quotes|use {n} quotes"
         "|replace {o} quotes with {n} quotes",
     )
     return Made(dress(rng, words.format(n=said, o=other)), code.replace(old, new))

@@ -12,13 +12,14 @@ from specd.mini.wording import choose, dress, quote, quote_line
 DELETE = "delete|remove|delete|remove|drop|get rid of|take out|erase"
 _IMPORT = re.compile(r"\s*(import|from|use|using|#include|require)\b")
 _PRINT = re.compile(
-    r"\s*(print|println|console\.log|println!|fmt\.Println|fmt\.Printf|System\.out\.println|eprintln!|puts|printf|log\.debug|logger\.debug)\b.*[);]\s*$"
+    r"\s*(print|println|console\.log|println!|fmt\.Println|fmt\.Printf|System\.out\.println|eprintln!|puts|printf"
+    r"|log\.debug|logger\.debug)\b.*[);]\s*$"
 )
 _OPENS = (":", "{", "(", "[", ",", "\\")
 
 
 def target_line(rng: Random, region: Region, planted: float = 0.3) -> tuple[Region, int, str | None] | None:
-    """A line to name in an instruction; in `planted` of the cases it gets a look-alike neighbour, and `before` is given."""
+    """A line to name in an instruction; in `planted` of the cases by a look-alike (then `before` is set)."""
     i = region.unique_line(rng)
     if i is None:
         return None
@@ -41,7 +42,8 @@ def delete(rng: Random, region: Region) -> Made | None:
         if r < 0.55:
             words = choose(
                 rng,
-                "{d} the line {l}|{d} the line {l}|{d} this line: {l}|{d} {l}|{d} the line that says {l}|{d} the line with {l}"
+                "{d} the line {l}|{d} the line {l}|{d} this line: {l}|{d} {l}|{d} the line that says {l}"
+                "|{d} the line with {l}"
                 "|{d} the statement {l}|the line {l} can go|{d} line {l}",
             )
             words = words.format(d=verb, l=f"`{line}`" if words == "{d} {l}" else quote_line(rng, line))
@@ -81,11 +83,13 @@ def _lines_by_content(rng: Random, region: Region, r: float) -> tuple[list[int],
         if not rows or len(rows) > min(6, max(1, len(region.lines) // 3)):
             return None
         if len(rows) > 1:
-            words = "all lines containing {a}|every line that contains {a}|all lines with {a}|the lines that mention {a}|every line mentioning {a}"
+            words = "all lines containing {a}|every line that contains {a}|all lines with {a}"
+            words += "|the lines that mention {a}|every line mentioning {a}"
         elif _IMPORT.match(region.lines[rows[0]]):
             words = "the import of {a}|the {a} import|the line that imports {a}|the line with {a}"
         else:
-            words = "the line containing {a}|the line that contains {a}|the line mentioning {a}|the line with {a}|the {a} line"
+            words = "the line containing {a}|the line that contains {a}|the line mentioning {a}"
+            words += "|the line with {a}|the {a} line"
         return rows, choose(rng, words).format(a=quote(rng, name))
     if r < 0.95:
         sign = region.comment_sign
@@ -96,7 +100,8 @@ def _lines_by_content(rng: Random, region: Region, r: float) -> tuple[list[int],
             return rows, "the comment"
         return rows, choose(
             rng,
-            "all comments that stand on their own line|all full-line comments|the comment lines|all comment lines|every comment line",
+            "all comments that stand on their own line|all full-line comments|the comment lines"
+            "|all comment lines|every comment line",
         )
     rows = [j for j, line in enumerate(region.lines) if _PRINT.match(line) and is_balanced(line)]
     return (
@@ -116,7 +121,8 @@ def delete_block(rng: Random, region: Region) -> Made | None:
         return None
     words = choose(
         rng,
-        "{d} the block {l}|{d} the whole block starting with {l}|{d} {l} and its body|{d} the block that starts with {l}",
+        "{d} the block {l}|{d} the whole block starting with {l}|{d} {l} and its body"
+        "|{d} the block that starts with {l}",
     )
     words = words.format(d=choose(rng, DELETE), l=f"`{region.lines[i].strip()}`")
     return Made(dress(rng, words), region.without_lines(range(i, rows[1])))
@@ -126,8 +132,11 @@ def new_statement(rng: Random, region: Region) -> str:
     """A short statement with invented names, in the manner of the region's language."""
     a, b = (new_name(rng, rng.choice(region.pool), region.pool) for _ in range(2))
     forms = [
-        f"{a}({b})", f"{a} = {b}", f"{a} = {rng.randrange(100)}", f"{a}.{b}()", f"return {a}", f"assert {a}", f"{a} += 1", f"import {a}",
-        f'{a}("{b}")', f"{a}({b}, {rng.choice(region.pool)})", f"{a} = {b}({rng.choice(region.pool)})", f"if {a}: return {b}",
+        f"{a}({b})", f"{a} = {b}", f"{a} = {rng.randrange(100)}", f"{a}.{b}()", f"return {a}",
+        f"assert {a}", f"{a} += 1",
+        f"import {a}",
+        f'{a}("{b}")', f"{a}({b}, {rng.choice(region.pool)})", f"{a} = {b}({rng.choice(region.pool)})",
+        f"if {a}: return {b}",
     ]  # fmt: skip
     return rng.choice(forms) + region.statement_end
 
@@ -208,7 +217,8 @@ def comment(rng: Random, region: Region) -> Made | None:
         rows, lead = range(i, i + 1), indent_of(region.lines[i])
         words = choose(
             rng,
-            "comment out the line {l}|comment out {l}|turn the line {l} into a comment|disable the line {l} with a comment",
+            "comment out the line {l}|comment out {l}|turn the line {l} into a comment"
+            "|disable the line {l} with a comment",
         )
         words = words.format(l=quote_line(rng, region.lines[i].strip()))
     elif r < 0.85:
@@ -218,7 +228,8 @@ def comment(rng: Random, region: Region) -> Made | None:
             return None
         words = choose(
             rng,
-            "comment out everything|comment out this code|comment all of this out|comment out the whole selection|comment this out",
+            "comment out everything|comment out this code|comment all of this out"
+            "|comment out the whole selection|comment this out",
         )
     else:
         marked = [

@@ -87,14 +87,16 @@ def add_parameter(rng: Random, region: Region) -> Made | None:
     quoted_new, quoted = quote(rng, new, 0.7 if new != name else None), quote(rng, f.name)
     words = choose(
         rng,
-        "give {n} a {w} parameter {d}|add a {w} parameter {d} to {n}|add the {w} parameter {d} to the function {n}|{n} should take a {w} parameter {d}"
+        "give {n} a {w} parameter {d}|add a {w} parameter {d} to {n}"
+        "|add the {w} parameter {d} to the function {n}|{n} should take a {w} parameter {d}"
         "|add {d} as the {w} parameter of {n}|let {n} take a {w} argument {d}|extend {n} with a {w} parameter {d}",
     ).format(n=quoted, w=which, d=quoted_new)
     words = re.sub(r"\ba (additional)", r"an \1", words)
     if updates:
         words += choose(
             rng,
-            " and pass it at every call| and pass {x} at every call| and update the calls to pass {x}| and pass {x} at all call sites"
+            " and pass it at every call| and pass {x} at every call| and update the calls to pass {x}"
+            "| and pass {x} at all call sites"
             "|, passing {x} at each call| and update the call sites| and pass it everywhere",
         ).format(x=quote(rng, name))
     elif calls:
@@ -133,7 +135,8 @@ def remove_parameter(rng: Random, region: Region) -> Made | None:
         return None
     words = choose(
         rng,
-        "{d} the parameter {x} from {n}|{d} the parameter {x} of {n}|{d} {x} from the parameters of {n}|{d} the argument {x} from the function {n}"
+        "{d} the parameter {x} from {n}|{d} the parameter {x} of {n}|{d} {x} from the parameters of {n}"
+        "|{d} the argument {x} from the function {n}"
         "|{n} no longer needs the parameter {x}; remove it",
     ).format(d=choose(rng, "delete|remove|delete|remove|drop"), x=quote(rng, name), n=quote(rng, f.name))
     if words.endswith("it"):
@@ -168,7 +171,8 @@ def annotate(rng: Random, region: Region) -> Made | None:
             return None
         words = choose(
             rng,
-            "add the return type {t} to {n}|annotate {n} as returning {t}|{n} returns {t}; annotate it|add -> {t} to {n}|add a return annotation {t} to {n}",
+            "add the return type {t} to {n}|annotate {n} as returning {t}|{n} returns {t}; annotate it"
+            "|add -> {t} to {n}|add a return annotation {t} to {n}",
         ).format(t=quote(rng, kind), n=quoted)
         return Made(
             words if words.startswith(quoted) else dress(rng, words),
@@ -186,8 +190,10 @@ def annotate(rng: Random, region: Region) -> Made | None:
     start = f.start + sum(len(x) + 1 for x in old[:i]) + len(old[i]) - len(old[i].lstrip())
     words = choose(
         rng,
-        "add the type {t} to the parameter {x} of {n}|annotate the parameter {x} of {n} as {t}|annotate {x} as {t} in {n}"
-        "|add a type annotation {t} to {x} in {n}|give the parameter {x} of {n} the type {t}|type the argument {x} of {n} as {t}"
+        "add the type {t} to the parameter {x} of {n}|annotate the parameter {x} of {n} as {t}"
+        "|annotate {x} as {t} in {n}"
+        "|add a type annotation {t} to {x} in {n}|give the parameter {x} of {n} the type {t}"
+        "|type the argument {x} of {n} as {t}"
         "|{x} in {n} is a {t}, annotate it",
     )
     words_ = words.format(t=quote(rng, kind), x=quote(rng, m.group(1)), n=quoted)

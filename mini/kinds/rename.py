@@ -81,7 +81,7 @@ def rename_unseen(rng: Random, region: Region) -> Made | None:
 
 
 def rename_hard(rng: Random, region: Region) -> Made | None:
-    """A name that is a part of, or contains, or differs by case from, another name of the region; half of them planted."""
+    """A name that is part of, contains, or differs by case from another name of the region; half of these planted."""
     names = [k for k in region.counts if k not in KEYWORDS and len(k) > 2 and k.strip("_")]
     if len(names) < 3:
         return None
@@ -142,7 +142,8 @@ def rename_affix(rng: Random, region: Region) -> Made | None:
         x = rng.choice([word + "_", word + "_", "_", "base_", "raw_", "my_", "new_", "old_", "m_", "k", "get_", "do_"])
         words = choose(
             rng,
-            "add the prefix {x} to {l}|prefix {l} with {x}|add a {x} prefix to {l}|give {l} the prefix {x}|prepend {x} to {l}"
+            "add the prefix {x} to {l}|prefix {l} with {x}|add a {x} prefix to {l}|give {l} the prefix {x}"
+            "|prepend {x} to {l}"
             "|prepend {x} to the name of {l}|put {x} in front of {l}",
         )
         new = {n: x + n for n in names}
@@ -152,7 +153,8 @@ def rename_affix(rng: Random, region: Region) -> Made | None:
         )
         words = choose(
             rng,
-            "add the suffix {x} to {l}|suffix {l} with {x}|add a {x} suffix to {l}|append {x} to {l}|give {l} the suffix {x}"
+            "add the suffix {x} to {l}|suffix {l} with {x}|add a {x} suffix to {l}|append {x} to {l}"
+            "|give {l} the suffix {x}"
             "|append {x} to the name of {l}|let {l} end in {x}",
         )
         new = {n: n + x for n in names}
@@ -160,7 +162,7 @@ def rename_affix(rng: Random, region: Region) -> Made | None:
 
 
 def rename_style(rng: Random, region: Region) -> Made | None:
-    """Case change of one identifier (sometimes two or three): snake_case, camelCase, PascalCase, UPPER_CASE; private, public."""
+    """Case change of one identifier, sometimes more: snake_case, camelCase, PascalCase, UPPER_CASE; private, public."""
     names = pick_names(rng, region, rng.choice([1, 1, 1, 1, 2, 3]))
     if not names:
         return None
@@ -177,7 +179,8 @@ def rename_style(rng: Random, region: Region) -> Made | None:
         new = {n: n.lstrip("_") for n in names}
         words = choose(
             rng,
-            "remove the leading underscore from {l}|drop the leading underscore of {l}|make {l} public, without the underscore",
+            "remove the leading underscore from {l}|drop the leading underscore of {l}"
+            "|make {l} public, without the underscore",
         )
     else:
         new = {n: STYLES[style](split_words(n)) for n in names if split_words(n)}
@@ -189,7 +192,8 @@ def rename_style(rng: Random, region: Region) -> Made | None:
         }[style]
         words = choose(
             rng,
-            "change {l} to {s}|convert {l} to {s}|use {s} for {l}|rename {l} to {s}|write {l} in {s}|make {l} {s}|turn {l} into {s}"
+            "change {l} to {s}|convert {l} to {s}|use {s} for {l}|rename {l} to {s}|write {l} in {s}"
+            "|make {l} {s}|turn {l} into {s}"
             "|{l} should be in {s}|put {l} in {s}|change the case of {l} to {s}",
         ).replace("{s}", choose(rng, title))
     return _all_renamed(rng, region, new, words, "")

@@ -1,4 +1,5 @@
-"""Instructions that this model cannot carry out; the right answer is the region as it is, which specd reports as "no change".
+"""Instructions that this model cannot carry out; the right answer is the region as it is, which specd reports as "no
+change".
 
 Two sorts: the thing named is not there, and requests that need judgement, knowledge or invention.
 """
@@ -14,33 +15,51 @@ from specd.mini.names import COMMON_WORDS, is_identifier, look_alike, new_name, 
 from specd.mini.region import Region
 from specd.mini.wording import EVERYWHERE, RENAME, ask, choose, dress, quote
 
-_ABOUT_NAME = """find a better name for {n}|find a better name for {n} and use it throughout|{n} is a poor name; rename it to something clearer
-rename {n} so that it no longer clashes with the other name|give {n} a more descriptive name|think of a good name for {n}
-rename {n} to something that says what it does|explain {n}|explain what {n} does|what does {n} do?|why is {n} slow?|is {n} thread-safe?
-fix the bug in {n}|fix {n}|{n} is broken, fix it|{n} crashes on empty input|make {n} faster|optimize {n}|simplify {n}|clean up {n}|refactor {n}
-split {n} into smaller functions|extract the loop of {n} into a helper|inline {n}|turn {n} into a generator|make {n} thread-safe|memoize {n}
-write a test for {n}|write unit tests for {n}|add error handling to {n}|handle errors in {n}|validate the arguments of {n}|log every call of {n}
-document {n}|add documentation for {n}|write a docstring for {n}|describe {n} in a comment|add type hints to {n}|implement {n}|finish {n}
-turn {n} into a class|make {n} recursive|rewrite {n} without recursion|rewrite {n} with a list comprehension|use a dictionary in {n}
-turn the method {n} into a top-level function of the same name and update its callers|port {n} to C|make {n} generic|deprecate {n}
-make {n} return an error instead of panicking|use early returns in {n}|cache the results of {n}|{n} should support unicode|sort {n}
-add a {w} option to {n}|make {n} handle the {w} case|let {n} retry three times|make {n} configurable|remove the duplication in {n}""".replace(
-    "\n", "|"
-)
+_ABOUT_NAME = """find a better name for {n}|find a better name for {n} and use it throughout
+{n} is a poor name; rename it to something clearer
+rename {n} so that it no longer clashes with the other name|give {n} a more descriptive name
+think of a good name for {n}
+rename {n} to something that says what it does|explain {n}|explain what {n} does|what does {n} do?|why is {n} slow?
+is {n} thread-safe?
+fix the bug in {n}|fix {n}|{n} is broken, fix it|{n} crashes on empty input|make {n} faster|optimize {n}
+simplify {n}|clean up {n}|refactor {n}
+split {n} into smaller functions|extract the loop of {n} into a helper|inline {n}|turn {n} into a generator
+make {n} thread-safe|memoize {n}
+write a test for {n}|write unit tests for {n}|add error handling to {n}|handle errors in {n}
+validate the arguments of {n}|log every call of {n}
+document {n}|add documentation for {n}|write a docstring for {n}|describe {n} in a comment|add type hints to {n}
+implement {n}|finish {n}
+turn {n} into a class|make {n} recursive|rewrite {n} without recursion|rewrite {n} with a list comprehension
+use a dictionary in {n}
+turn the method {n} into a top-level function of the same name and update its callers|port {n} to C
+make {n} generic|deprecate {n}
+make {n} return an error instead of panicking|use early returns in {n}|cache the results of {n}
+{n} should support unicode|sort {n}
+add a {w} option to {n}|make {n} handle the {w} case|let {n} retry three times|make {n} configurable
+remove the duplication in {n}""".replace("\n", "|")
 
-_ABOUT_CODE = """fix the bug|fix this|fix all warnings|make it faster|make this more readable|optimize this|clean this up|improve this code|simplify
-simplify this|refactor this|review this code|explain this code|what does this do?|summarize this file|translate the comments to German
-translate the comments into French|translate this to Rust|convert this to TypeScript|port this to Python|write tests|add tests for this
-add unit tests|add documentation|document everything|add comments|comment this code|add type annotations|add type hints everywhere|add error handling
-handle the errors|add logging|make this thread-safe|make it async|use async/await|remove the dead code|remove unused imports|sort the imports
-sort the methods alphabetically|format this|run the formatter|fix the indentation|split this file in two|use a better algorithm|reduce the complexity
-make it work on Windows|support Python 2|upgrade to the newest API|migrate to the new version|use modern syntax|follow the style guide
-find the memory leak|check for off-by-one errors|why does this not compile?|does this work?|hello|thanks|continue|undo that|never mind|do it again
-write a function that reverses a list|write a {w} parser|implement a {w} cache|add a {w} class|generate a {w} for this|create a new {w}
-use the {w} pattern here|replace the {w} by something better|improve the {w} handling|make the {w} configurable|add support for {w}s
-the {w} is wrong|the {w} should be validated|avoid copying the {w}|what is the {w}?|who wrote this {w}?|make the {w} lazy|tell me a joke""".replace(
-    "\n", "|"
-)
+_ABOUT_CODE = """fix the bug|fix this|fix all warnings|make it faster|make this more readable|optimize this
+clean this up|improve this code|simplify
+simplify this|refactor this|review this code|explain this code|what does this do?|summarize this file
+translate the comments to German
+translate the comments into French|translate this to Rust|convert this to TypeScript|port this to Python
+write tests|add tests for this
+add unit tests|add documentation|document everything|add comments|comment this code|add type annotations
+add type hints everywhere|add error handling
+handle the errors|add logging|make this thread-safe|make it async|use async/await|remove the dead code
+remove unused imports|sort the imports
+sort the methods alphabetically|format this|run the formatter|fix the indentation|split this file in two
+use a better algorithm|reduce the complexity
+make it work on Windows|support Python 2|upgrade to the newest API|migrate to the new version|use modern syntax
+follow the style guide
+find the memory leak|check for off-by-one errors|why does this not compile?|does this work?|hello|thanks|continue
+undo that|never mind|do it again
+write a function that reverses a list|write a {w} parser|implement a {w} cache|add a {w} class
+generate a {w} for this|create a new {w}
+use the {w} pattern here|replace the {w} by something better|improve the {w} handling|make the {w} configurable
+add support for {w}s
+the {w} is wrong|the {w} should be validated|avoid copying the {w}|what is the {w}?|who wrote this {w}?
+make the {w} lazy|tell me a joke""".replace("\n", "|")
 
 _SENTENCE = re.compile(r"(?:#|//|\*|--)\s+([A-Z][a-z]+(?: [\w'-]+){2,12})[.\n]")
 
@@ -69,7 +88,8 @@ def absent(rng: Random, region: Region) -> Made | None:
             return None
         words = choose(
             rng,
-            "{d} the line {l}|{d} {l}|comment out the line {l}|add `{t}` above {l}|insert `{t}` after the line {l}|replace {l} with `{t}`",
+            "{d} the line {l}|{d} {l}|comment out the line {l}|add `{t}` above {l}"
+            "|insert `{t}` after the line {l}|replace {l} with `{t}`",
         )
         words = words.format(d=verb, l=f"`{line}`", t=new_statement(rng, region))
     elif r < 0.65:
@@ -82,7 +102,8 @@ def absent(rng: Random, region: Region) -> Made | None:
     elif r < 0.85:
         words = choose(
             rng,
-            "give {n} a new first parameter {x} and pass it at every call|add a parameter {x} to {n}|{d} the parameter {x} from {n}"
+            "give {n} a new first parameter {x} and pass it at every call|add a parameter {x} to {n}"
+            "|{d} the parameter {x} from {n}"
             "|add {x} as the last parameter of {n}",
         ).format(n=quoted, x=other, d=verb)
     elif r < 0.93:

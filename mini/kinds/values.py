@@ -22,7 +22,8 @@ from specd.mini.wording import ask, choose, dress, quote, quote_line
 
 _LITERAL = re.compile(r"\"[^\"\n\\]{1,40}\"|'[^'\n\\]{1,40}'|(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
 _ASSIGNED = re.compile(
-    r"(?<![\w.])([A-Za-z_]\w{1,30})[ \t]*(=|:|:=|\()[ \t]*(\"[^\"\n\\]{0,30}\"(?!\")|'[^'\n\\]{0,30}'(?!')|-?\d+(?:\.\d+)?|True|False|true|false)(?![\w.])"
+    r"(?<![\w.])([A-Za-z_]\w{1,30})[ \t]*(=|:|:=|\()[ \t]*(\"[^\"\n\\]{0,30}\"(?!\")"
+    r"|'[^'\n\\]{0,30}'(?!')|-?\d+(?:\.\d+)?|True|False|true|false)(?![\w.])"
 )
 _PIECE = re.compile(r"[A-Za-z_]\w*|\d+|[^\w\s]")
 _OPPOSITE = {"True": "False", "False": "True", "true": "false", "false": "true"}
@@ -63,13 +64,16 @@ def literal(rng: Random, region: Region) -> Made | None:
     if is_string and rng.random() < 0.25 and new[1:-1] and region.code.count(old[1:-1]) == count:
         a, b = "the string " + old[1:-1], new[1:-1]
     templates = (
-        "replace {a} with {b}|change {a} to {b}|replace {a} by {b}|use {b} instead of {a}|{a} should be {b}|turn {a} into {b}|{a} -> {b}"
+        "replace {a} with {b}|change {a} to {b}|replace {a} by {b}|use {b} instead of {a}|{a} should be {b}"
+        "|turn {a} into {b}|{a} -> {b}"
         "|make it {b} instead of {a}|set it to {b} instead of {a}|{b} instead of {a}|use {b} in place of {a}"
     )
     if count > 1:
-        templates += "|replace every {a} with {b}|change every {a} to {b}|replace all {a} with {b}|change all occurrences of {a} to {b}"
+        templates += "|replace every {a} with {b}|change every {a} to {b}|replace all {a} with {b}"
+        templates += "|change all occurrences of {a} to {b}"
     if is_string:
-        templates += "|change the string {a} to {b}|change the text {a} to {b}|replace the string {a} with {b}|let the text {a} read {b}"
+        templates += "|change the string {a} to {b}|change the text {a} to {b}|replace the string {a} with {b}"
+        templates += "|let the text {a} read {b}"
     else:
         templates += (
             "|change the number {a} to {b}|change the value {a} to {b}|change {a} to the number {b}|bump {a} to {b}"
@@ -101,8 +105,10 @@ def set_value(rng: Random, region: Region) -> Made | None:
     else:
         template = choose(
             rng,
-            "set {a} to {b}|change {a} to {b}|change the value of {a} to {b}|change {a} from {v} to {b}|set the value of {a} to {b}"
-            "|make {a} {b}|{a} should be {b}|update {a} to {b}|use {b} for {a}|set {a} = {b}|set {a}={b}|{a} = {b}|let {a} be {b}",
+            "set {a} to {b}|change {a} to {b}|change the value of {a} to {b}|change {a} from {v} to {b}"
+            "|set the value of {a} to {b}"
+            "|make {a} {b}|{a} should be {b}|update {a} to {b}|use {b} for {a}|set {a} = {b}|set {a}={b}"
+            "|{a} = {b}|let {a} be {b}",
         )
     words = template.format(a=quote(rng, name), b=new, v=old)
     after = region.code[: m.start(3)] + new + region.code[m.end(3) :]
@@ -162,7 +168,8 @@ def replace_fragment(rng: Random, region: Region) -> Made | None:
     if not new or new == old or count != len(at_edges(old).findall(region.code)):
         return None
     templates = (
-        "replace {a} with {b}|change {a} to {b}|replace {a} by {b}|use {b} instead of {a}|turn {a} into {b}|rewrite {a} as {b}"
+        "replace {a} with {b}|change {a} to {b}|replace {a} by {b}|use {b} instead of {a}|turn {a} into {b}"
+        "|rewrite {a} as {b}"
         "|substitute {a} with {b}|write {b} instead of {a}"
     )
     if count > 1:
@@ -219,7 +226,8 @@ def word(rng: Random, region: Region) -> Made | None:
         return None
     template = choose(
         rng,
-        "replace A with B|replace all A with B|change A to B|s/A/B/g|replace the word A with B|use the word B instead of A"
+        "replace A with B|replace all A with B|change A to B|s/A/B/g|replace the word A with B"
+        "|use the word B instead of A"
         "|correct the misspelling A to B|fix the typo A, it should be B|A should be spelled B|substitute A with B",
     )
     return Made(ask(rng, template, old, new), region.code.replace(old, new))
