@@ -2,8 +2,8 @@
 
     python -m specd.mini.plot OUT/log.jsonl loss_curve.png       # needs matplotlib, which specd itself does not
 
-The line is the weighted cross-entropy of answer tokens (nats), a mean over 100 steps, against tokens seen; dotted lines are
-where a leg began.
+The line is the weighted cross-entropy of answer tokens (nats), a mean over 100 steps, against tokens seen; dotted lines
+are where a leg began.
 """
 
 import argparse
