@@ -178,6 +178,14 @@ def test_fewer_drafts_are_the_first_of_a_whole_block(drafter: DFlashDrafter) -> 
         assert proposer.propose(seq, k).tokens.tolist() == whole[:k]
 
 
+def test_what_the_context_holds_beyond_the_newest_token_is_not_seen(full: DFlashDrafter) -> None:
+    seq = Sequence(PROMPT[:20], 20)
+    expected = DFlashProposer(full, context=fresh_context(full, PROMPT[:19])).propose(seq, 7)
+    longer = DFlashProposer(full, context=fresh_context(full, PROMPT))
+    assert longer.propose(seq, 7).tokens.tolist() == expected.tokens.tolist()
+    assert longer.context.length == 19
+
+
 @settings(deadline=None, max_examples=15)
 @given(st.integers(0, len(PROMPT)), st.lists(st.integers(3, 500), min_size=1, max_size=20))
 def test_a_truncated_or_forked_context_drafts_as_a_fresh_one(
