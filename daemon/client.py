@@ -23,7 +23,17 @@ from specd.daemon.protocol import (
 )
 from specd.daemon.transport import Address, Connection
 
-__all__ = ["Client", "DaemonUnavailable", "RewriteStream", "SpecdError", "VersionMismatch", "connect"]
+__all__ = [
+    "Client",
+    "DaemonUnavailable",
+    "RewriteStream",
+    "SpecdError",
+    "VersionMismatch",
+    "__version__",
+    "connect",
+    "keep_trace",
+    "status_if_running",
+]
 
 _LOST: Final = (
     "the daemon ended in the middle of the job; nothing was lost. Try again, and if it happens again see {log}."
@@ -44,6 +54,25 @@ def connect(*, name: str | None = None, say: Callable[[str], None] = lambda text
         return client
 
     return with_daemon(reached, name=name, say=say)
+
+
+def status_if_running() -> dict[str, Any] | None:
+    """What the running daemon says of itself; None if none runs, and none is started."""
+    from specd.daemon.transport import default_address, given_address
+
+    try:
+        return Client(given_address() or default_address()).status()
+    except SpecdError:
+        return None
+
+
+def keep_trace(record: dict[str, Any]) -> None:
+    """Append a client's own record of a job to the trace file, beside the daemon's. A full disk loses it, silently."""
+    from specd.daemon.paths import trace_path
+    from specd.daemon.settings import Settings
+    from specd.daemon.trace import TraceFile
+
+    TraceFile(trace_path(), Settings().log_size * 1024).append(record)
 
 
 class Client:

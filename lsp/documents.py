@@ -6,6 +6,7 @@ Line ends are LF, CRLF and CR, and nothing else ("Text Documents" of the LSP spe
 without a line end, so it may be empty: there are as many lines as the editor shows.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
@@ -31,6 +32,7 @@ class Document:
         self.version = version
         self.encoding: Encoding = encoding
         self.lines = lines_of(text)
+        self.sending = asyncio.Lock()  # held by who has an edit of it under way
         self.observers: list[Observer] = []  # each hears every change, after it is made
         self.after: list[Callable[[], None]] = []  # each is called once a notification, after all of its changes
 

@@ -1,0 +1,30 @@
+"""`specd lsp`, or `python -m specd.lsp`: the language server over standard input and output."""
+
+import asyncio
+import os
+
+from specd.daemon.client import __version__
+from specd.lsp import protocol, stdio
+
+
+async def _serve() -> int:
+    from specd.lsp.server import Server
+
+    source, sink = stdio.standard_streams()
+    reader = stdio.start_reader(source)
+    server = Server(__version__)
+    writer = stdio.Writer(sink)
+    server.protocol.set_writer(writer)
+    status = await stdio.read_messages(reader, server.protocol)
+    server.rewrites.cancel(server.rewrites.find(None, None), "the editor is gone")
+    writer.close()
+    return status
+
+
+def main() -> None:
+    """Serve one editor, and end with it: the connections of what is under way are closed with the process."""
+    protocol.quiet_logs()
+    os._exit(asyncio.run(_serve()))
+
+
+main()

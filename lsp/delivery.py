@@ -1,0 +1,196 @@
+"""Brings the ledger's hunks into the editor's buffer: one versioned edit under way a document, each believed only when
+the editor's own change shows it, tried again on the new text where the user was faster.
+
+A client that cannot take a stream, or stops answering, is given one edit at the end.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from lsprotocol import types
+
+from specd.lsp import messages
+from specd.lsp.documents import Document
+from specd.lsp.edits import text_edits, workspace_edit
+from specd.lsp.ledger import Entry, Ledger
+from specd.lsp.spans import Spans
+
+Apply = Callable[[types.WorkspaceEdit], Awaitable[types.ApplyWorkspaceEditResult]]
+_Result = Literal["applied", "refused", "unanswered", "not shown", "stopped"]
+
+_RETRIES: Final = (0.05, 0.15, 0.4)  # seconds before each
+_LAST_RETRIES: Final = 12  # once no hunk follows; a user may be typing
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds. coalesce: between two edits. reply: that the editor may take to answer. echo: from the answer to its own
+    change. foreign_echo: the same once a change that is not ours has come after the answer. last_reply: for the edit at
+    the end, which a user may be asked to confirm.
+    """
+
+    coalesce: float = 0.06
+    reply: float = 3.0
+    echo: float = 1.0
+    foreign_echo: float = 0.25
+    last_reply: float = 300.0
+
+
+class Delivery:
+    """One job's edits to one document. `wake` it when the ledger has something new; `close` it when nothing follows."""
+
+    def __init__(
+        self,
+        document: Document,
+        ledger: Ledger,
+        apply: Apply,
+        spans: Spans,
+        timing: Timing,
+        *,
+        streams: bool,
+        versioned: bool,
+    ) -> None:
+        self.reason = ""  # why the last hunks are not in
+        self.latest: list[Entry] = []  # of the last edit
+        self.streams = streams
+        self._document = document
+        self._ledger = ledger
+        self._apply = apply
+        self._spans = spans
+        self._timing = timing
+        self._versioned = versioned
+        self._changed = asyncio.Event()
+        self._is_closed = self._is_stopped = False
+        self._is_silent = False  # the editor left an edit unanswered
+        self._sent_at = 0.0
+        self._failures = 0
+
+    def wake(self) -> None:
+        """Look again: hunks were added, or the buffer changed."""
+        self._changed.set()
+
+    def close(self) -> None:
+        """No hunk follows. Those in conflict get another chance: the user may have taken back what was in the way."""
+        self._is_closed = True
+        for entry in self._ledger.entries:
+            if entry.is_conflict and self._ledger.change_for(entry) is not None:
+                entry.is_conflict = False
+        self.wake()
+
+    def stop(self) -> None:
+        """Send nothing any more."""
+        self._is_stopped = True
+        self.wake()
+
+    async def run(self) -> None:
+        """Deliver until closed and done, or stopped."""
+        while not self._is_stopped:
+            is_ready = self.streams or self._is_closed
+            if is_ready and any(entry.is_pending for entry in self._ledger.entries):
+                await self._deliver()
+            elif self._is_closed:
+                return
+            else:
+                await self._wait(None)
+
+    async def _deliver(self) -> None:
+        await self._pause(self._sent_at + self._timing.coalesce - time.monotonic())
+        result = await self._send()
+        if result == "applied":
+            self._failures = 0
+            return
+        if result == "unanswered":
+            self._is_silent, self.streams = True, False
+        self._failures += 1
+        most = _LAST_RETRIES if self._is_closed else len(_RETRIES)
+        if self._failures <= most and not (result == "unanswered" and self._is_closed):
+            await self._pause(_RETRIES[min(self._failures, len(_RETRIES)) - 1])
+        elif not self._is_closed:
+            self.streams, self._failures = False, 0  # the rest in one edit at the end
+        else:
+            for entry in self._ledger.entries:
+                entry.is_conflict = entry.is_conflict or entry.is_pending
+
+    async def _send(self) -> _Result:
+        async with self._document.sending:
+            changes = [] if self._is_stopped else self._ledger.take()
+            edits = text_edits(self._document, [splice for _, splice in changes])
+            if not edits:
+                return "applied"
+            self.latest = [entry for entry, _ in changes]
+            for entry in self.latest:
+                entry.is_asked = True
+            start = self._spans.now()
+            self._sent_at = time.monotonic()
+            reply = asyncio.ensure_future(self._apply(workspace_edit(self._document, edits, versioned=self._versioned)))
+            reply.add_done_callback(lambda done: done.cancelled() or done.exception())  # a late error is no news
+            version = self._document.version
+            result, reply_ms = await self._settle(reply, start)
+            self._spans.add("apply", start, hunks=len(changes), version=version, result=result, reply_ms=reply_ms)
+            return result
+
+    async def _settle(
+        self, reply: "asyncio.Future[types.ApplyWorkspaceEditResult]", start: float
+    ) -> tuple[_Result, float | None]:
+        """Wait for the answer and the change; what came, and after how many milliseconds the answer did."""
+        timing = self._timing_now()
+        reply.add_done_callback(lambda _: self.wake())
+        deadline = time.monotonic() + timing.reply
+        reply_ms: float | None = None
+        while not self._is_stopped:
+            is_shown = all(entry.is_in == entry.is_wanted for entry in self.latest)
+            if reply.done() and reply_ms is None:
+                reply_ms = round(self._spans.now() - start, 2)
+                if not is_shown:
+                    refusal = _refusal(reply)
+                    if refusal is not None:
+                        self.reason = refusal
+                        return "refused", reply_ms
+                    deadline = time.monotonic() + timing.echo
+            if is_shown and reply.done():
+                return "applied", reply_ms
+            if time.monotonic() >= deadline:
+                self._is_silent = self._is_silent or not reply.done()
+                if is_shown:
+                    return "applied", reply_ms
+                self.reason = messages.NOT_SHOWN if reply.done() else messages.NO_ANSWER
+                return ("not shown" if reply.done() else "unanswered"), reply_ms
+            before = self._document.version
+            await self._wait(deadline - time.monotonic())
+            if reply_ms is not None and self._document.version != before:
+                deadline = min(deadline, time.monotonic() + timing.foreign_echo)
+        return "stopped", reply_ms
+
+    def _timing_now(self) -> Timing:
+        """The last edit may wait for a user; not so with an editor that has not answered before."""
+        if self._is_closed and not self.streams:
+            return replace(self._timing, reply=self._timing.reply if self._is_silent else self._timing.last_reply)
+        return self._timing
+
+    async def _wait(self, seconds: float | None) -> None:
+        """Until something changes, for `seconds` at most."""
+        try:
+            await asyncio.wait_for(self._changed.wait(), seconds)
+        except TimeoutError:
+            return
+        self._changed.clear()
+
+    async def _pause(self, seconds: float) -> None:
+        """A pause that a stop ends."""
+        end = time.monotonic() + seconds
+        while not self._is_stopped and (left := end - time.monotonic()) > 0:
+            await self._wait(left)
+
+
+def _refusal(reply: "asyncio.Future[types.ApplyWorkspaceEditResult]") -> str | None:
+    """Why the editor refused, for the user; None if it took the edit."""
+    if reply.cancelled():
+        return messages.NO_ANSWER
+    error = reply.exception()
+    if error is not None:
+        return messages.refused(str(error))
+    result = reply.result()
+    return None if result is not None and result.applied else messages.refused(getattr(result, "failure_reason", None))

@@ -1,0 +1,76 @@
+"""What the user is told. One sentence each: what happened, and what to do where there is something to do."""
+
+from collections.abc import Sequence
+
+from specd.daemon.protocol import Summary
+
+READ_ONLY = "the file is read-only; make it writable first."
+NOT_OPEN = "this document is not open in the editor, or the editor does not tell specd of it; open it first."
+NO_INSTRUCTION = "the instruction is empty; say what to change."
+NO_APPLY = "this editor does not take edits from a server (workspace/applyEdit); use `specd edit` in a shell."
+NOT_UTF8 = "the file is not UTF-8 (the editor shows U+FFFD for what it could not read); save it as UTF-8 first."
+STALE = "the text has changed since the request was made; ask again."
+NOWHERE = "it is not known where; ask for code actions there first, or name the document."
+NO_ANSWER = "the editor did not answer the edit"
+NOT_SHOWN = "the editor took the edit and did not show it"
+
+
+def reading(lines: int) -> str:
+    return f"reading {_count(lines, 'line')}"
+
+
+def progress(hunks: int, fraction: float, speed: float) -> str:
+    """E.g. `hunk 3 · 61 % · 412 tok/s`."""
+    parts = [f"hunk {hunks}"] if hunks else []
+    return " · ".join([*parts, f"{100 * fraction:.0f} %", *([f"{_rate(speed)} tok/s"] if speed else [])])
+
+
+def done(hunks: int, seconds: float, summary: Summary, lines: int) -> str:
+    """E.g. `5 hunks, 0.9 s (212 lines, 3.1k tok/s, 87 % drafted)`."""
+    inner = [_count(lines, "line")]
+    if summary.tokens and summary.generate_seconds:
+        inner.append(f"{_rate(summary.tokens / summary.generate_seconds)} tok/s")
+        inner.append(f"{100 * summary.drafted_share:.0f} % drafted")
+    return f"{_count(hunks, 'hunk')}, {seconds:.1f} s ({', '.join(inner)})"
+
+
+def conflicts(lost: Sequence[str], total: int, reason: str) -> str:
+    """E.g. `the text changed under the rewrite: 2 of 7 hunks not applied (lines 40-44, 61)`."""
+    shown = ", ".join(lost[:8]) + (", ..." if len(lost) > 8 else "")
+    which = f"{len(lost)} of {_count(total, 'hunk')} not applied (lines {shown})"
+    return f"{reason or 'the text changed under the rewrite'}: {which}"
+
+
+def refused(reason: str | None) -> str:
+    return f"the editor refused the edit: {reason}" if reason else "the editor refused the edit, and did not say why"
+
+
+def kept(hunks: int) -> str:
+    """What a job that did not come to its end leaves behind."""
+    if not hunks:
+        return "nothing was changed"
+    return f"{_count(hunks, 'hunk')} applied so far stay (specd.revert takes {'it' if hunks == 1 else 'them'} back)"
+
+
+def cancelled(why: str, hunks: int) -> str:
+    return f"cancelled{f' ({why})' if why else ''}; {kept(hunks)}"
+
+
+def reverted(count: int, lost: Sequence[str]) -> str:
+    if not count and not lost:
+        return "there is nothing to take back"
+    told = f"took {_count(count, 'hunk')} back"
+    return f"{told}; left lines {', '.join(lost)}, which changed since" if lost else told
+
+
+def lines_named(start: int, end: int) -> str:
+    """0-based half-open lines as a user counts them: `61`, `40-44`."""
+    return f"{start + 1}" if end - start <= 1 else f"{start + 1}-{end}"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def _rate(rate: float) -> str:
+    return f"{rate / 1000:.1f}k" if rate >= 1000 else f"{rate:.0f}"

@@ -1,0 +1,69 @@
+"""pygls's protocol with what specd needs otherwise: no mirror of pygls's own, custom requests that are typed, cancels
+that reach the job whatever started it, and an end without waiting for threads.
+"""
+
+import logging
+import sys
+from collections.abc import Callable, Generator
+from typing import Any
+
+from lsprotocol import types
+from pygls.protocol import LanguageServerProtocol, lsp_method
+
+from specd.lsp import requests
+
+_log = logging.getLogger(__name__)
+
+
+class Protocol(LanguageServerProtocol):
+    """`on_cancel` hears the id of every request that the client cancels, answered already or not."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.exit_status: int | None = None
+        self.on_cancel: Callable[[int | str], None] = lambda number: None
+        self.on_progress_cancel: Callable[[int | str], None] = lambda token: None
+        super().__init__(*args, **kwargs)
+
+    def get_message_type(self, method: str) -> type[Any] | None:  # type: ignore[override]  # there with a cache
+        return requests.MESSAGES.get(method) or super().get_message_type(method)
+
+    def _handle_cancel_notification(self, msg_id: int | str) -> None:
+        self.on_cancel(msg_id)
+        future = self._request_futures.get(msg_id)
+        if future is not None:
+            super()._handle_cancel_notification(msg_id)
+
+    # Handlers of the same names keep pygls's own text mirror, which costs tens of milliseconds a keystroke in a large
+    # file and splits lines at characters that LSP does not; these only pass the message on.
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
+    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> Generator[Any, Any, None]:
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_OPEN], (params,), None
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
+    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> Generator[Any, Any, None]:
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_CHANGE], (params,), None
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
+    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> Generator[Any, Any, None]:
+        yield self.fm.features[types.TEXT_DOCUMENT_DID_CLOSE], (params,), None
+
+    @lsp_method(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)
+    def lsp_work_done_progress_cancel(self, params: types.WorkDoneProgressCancelParams) -> None:
+        self.on_progress_cancel(params.token)
+
+    @lsp_method(types.EXIT)
+    def lsp_exit(self, *args: Any) -> Generator[Any, Any, None]:
+        """The end of the message loop; `stdio.run` ends the process."""
+        self.exit_status = 0 if self._shutdown else 1
+        yield from ()
+
+    def answer_error(self, number: int | str, code: int, message: str) -> None:
+        """Answer a request that could not be read."""
+        self._send_response(number, error=types.ResponseError(code=code, message=message))
+
+
+def quiet_logs() -> None:
+    """pygls logs whole messages at INFO, and those hold the user's text: only its warnings without text are let out."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="specd lsp: %(message)s")
+    logging.getLogger("pygls").setLevel(logging.CRITICAL)

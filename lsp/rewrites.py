@@ -1,0 +1,220 @@
+"""The rewrites of one editor: starts them, finds them by name, request or document, cancels them, takes them back."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
+
+from specd.daemon.protocol import ContextFile, RewriteRequest, Target
+from specd.lsp import messages
+from specd.lsp.comments import is_request
+from specd.lsp.delivery import Delivery, Timing
+from specd.lsp.documents import Document, Documents
+from specd.lsp.editor_traits import Traits
+from specd.lsp.job import Editor, Ended, Job
+from specd.lsp.options import Options
+from specd.lsp.progress import Client, Progress
+from specd.lsp.requests import RevertResult, RewriteParams
+from specd.lsp.target import asked_of
+
+_KEPT: Final = 8  # jobs that are over and can still be taken back
+_OTHERS: Final = 3  # documents whose text may be drafted from
+_OTHER_SIZE: Final = 1 << 15  # characters of each
+_LARGEST_CHECK: Final = 16 * 2**20  # bytes of a file that are read to see whether it is UTF-8
+
+
+class Refused(Exception):
+    """The rewrite cannot be started; the message is for the user."""
+
+
+class Rewrites:
+    """All jobs of the editor. `ended` hears of each one's end, whether it was started or not."""
+
+    def __init__(self, documents: Documents, editor: Editor, progress: Callable[[], Client | None]) -> None:
+        self.documents = documents
+        self.options = Options()
+        self.traits = Traits()
+        self.root: Path | None = None
+        self.last_instruction = ""
+        self.jobs: dict[str, Job] = {}
+        self._editor = editor
+        self._progress_client = progress
+        self._number = 0
+
+    @property
+    def client_name(self) -> str:
+        """Whose jobs these are, for the daemon's fairness."""
+        return f"{self.traits.name}-{os.getpid()}"[:100]
+
+    def start(self, params: RewriteParams) -> Job:
+        """A job that is ready to run. Raises Refused."""
+        document = self.documents.get(params.uri)
+        path = path_of(params.uri)
+        if document is None:
+            raise Refused(messages.NOT_OPEN)
+        if not params.instruction.strip():
+            raise Refused(messages.NO_INSTRUCTION)
+        if params.version is not None and params.version != document.version:
+            raise Refused(messages.STALE)
+        if reason := self.disabled(document, readonly=params.readonly):
+            raise Refused(reason)
+        if "\ufffd" in document.text and not _is_utf8(path):
+            raise Refused(messages.NOT_UTF8)
+        comment = params.comment
+        if comment is not None and not is_request(document.lines, comment, params.instruction):
+            comment = None
+        asked = asked_of(document, params.range, path=self._named(path), comment=comment)
+        request = RewriteRequest(
+            target=asked.target,
+            instruction=params.instruction,
+            model=self.options.model,
+            context=tuple(self._others(document)),
+            client=self.client_name,
+        )
+        self._number += 1
+        number = f"{os.getpid()}-{self._number}"
+        self.last_instruction = params.instruction
+        timing = Timing(reply=self.options.apply_timeout)
+        progress = Progress(self._progress_client(), f"specd-{number}", "specd")
+        job = Job(number, document, asked, request, self._editor, self.traits, timing, progress)
+        self.jobs[number] = job
+        self._forget_old()
+        return job
+
+    def disabled(self, document: Document, *, readonly: bool = False) -> str:
+        """Why this document cannot be rewritten now; empty if it can."""
+        if not self.traits.applies:
+            return messages.NO_APPLY
+        return messages.READ_ONLY if readonly or _is_read_only(path_of(document.uri)) else ""
+
+    def target(self, params: RewriteParams) -> Target:
+        """What `prepare` reads. Raises Refused."""
+        document = self.documents.get(params.uri)
+        if document is None:
+            raise Refused(messages.NOT_OPEN)
+        return asked_of(document, params.range, path=self._named(path_of(params.uri))).target
+
+    def find(self, number: str | None, uri: str | None) -> list[Job]:
+        """Jobs by name or document, all without either; the latest last."""
+        document = self.documents.get(uri) if uri is not None else None
+        return [
+            job
+            for job in self.jobs.values()
+            if number in (None, job.number) and (uri is None or (document is not None and job.document is document))
+        ]
+
+    def cancel(self, jobs: list[Job], why: str = "") -> int:
+        """Cancel those of `jobs` that run; how many."""
+        running = [job for job in jobs if not job.is_over]
+        for job in running:
+            job.cancel(why)
+        return len(running)
+
+    def close(self, document: Document) -> None:
+        """The document was closed: its jobs end, and nothing in it can be taken back."""
+        for job in [job for job in self.jobs.values() if job.document is document]:
+            job.cancel("the document was closed")
+            job.release()
+            if job.is_over:
+                del self.jobs[job.number]
+
+    async def revert(self, number: str | None, uri: str | None) -> RevertResult:
+        """Take back the hunks of the job named, or else of the latest that has some in the buffer; only those that the
+        user has not touched since.
+        """
+        jobs = [job for job in self.find(number, uri) if any(entry.is_in for entry in job.ledger.entries)]
+        if not jobs:
+            return RevertResult(0, [], messages.reverted(0, []))
+        job = jobs[-1]
+        job.cancel("taken back")
+        entries = [entry for entry in job.ledger.entries if entry.is_in]
+        for entry in job.ledger.entries:
+            entry.is_wanted = False
+        timing = Timing(reply=self.options.apply_timeout)
+        delivery = Delivery(
+            job.document,
+            job.ledger,
+            self._editor.apply,
+            job.spans,
+            timing,
+            streams=False,
+            versioned=self.traits.versioned,
+        )
+        job.document.after.append(delivery.wake)
+        try:
+            delivery.close()
+            await delivery.run()
+        finally:
+            with suppress(ValueError):
+                job.document.after.remove(delivery.wake)
+        kept = [entry for entry in entries if entry.is_in]
+        lost = [messages.lines_named(entry.start, entry.end) for entry in kept]
+        for entry in kept:  # they are the user's now
+            entry.is_wanted, entry.is_conflict = True, False
+        return RevertResult(len(entries) - len(kept), lost, messages.reverted(len(entries) - len(kept), lost))
+
+    async def run(self, job: Job) -> Ended:
+        ended = await job.run()
+        if self.documents.get(job.document.uri) is not job.document or not ended.result.hunks:
+            job.release()
+            self.jobs.pop(job.number, None)
+        return ended
+
+    def _forget_old(self) -> None:
+        over = [job for job in self.jobs.values() if job.is_over]
+        for job in over[: max(0, len(over) - _KEPT)]:
+            job.release()
+            del self.jobs[job.number]
+
+    def _named(self, path: str | None) -> str | None:
+        """The path as the model is told it: inside the workspace, else the name alone."""
+        if path is None:
+            return None
+        with suppress(ValueError):
+            if self.root is not None:
+                return Path(path).relative_to(self.root).as_posix()
+        return Path(path).name
+
+    def _others(self, document: Document) -> Iterator[ContextFile]:
+        alike = [
+            other for other in self.documents if other is not document and other.language_id == document.language_id
+        ]
+        for other in alike[-_OTHERS:]:
+            text = other.text if len(other.lines) < _OTHER_SIZE else ""
+            if 0 < len(text) <= _OTHER_SIZE and "\ufffd" not in text:
+                yield ContextFile(unquote(other.uri), text)
+
+
+def path_of(uri: str) -> str | None:
+    """The file of a `file:` URI; None for what is not on this machine's disk."""
+    parts = urlsplit(uri)
+    return url2pathname(parts.path) if parts.scheme == "file" and parts.path else None
+
+
+def _is_read_only(path: str | None) -> bool:
+    """Whether a file is there that may not be written; for root too, who may write everything."""
+    with suppress(OSError):
+        if path is not None:
+            return not os.stat(path).st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(
+                path, os.W_OK
+            )
+    return False
+
+
+def _is_utf8(path: str | None) -> bool:
+    """Whether the file holds valid UTF-8, so that a U+FFFD in the buffer is the user's own; True without a file."""
+    if path is None:
+        return True
+    try:
+        if os.stat(path).st_size > _LARGEST_CHECK:
+            return True
+        Path(path).read_bytes().decode()
+    except UnicodeDecodeError:
+        return False
+    except OSError:
+        return True
+    return True
