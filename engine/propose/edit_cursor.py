@@ -76,7 +76,7 @@ class Cursor:
         line = row[max(prompt, len(row) - CONTEXT) :]
         chosen: list[Guess] = []
         planned = 0
-        for guess in find_guesses(self.source, self.rules, lost, self.words, row, recalled):
+        for guess in find_guesses(self.source, self.rules, lost, self.words, row, recalled, self._texts):
             if len(chosen) >= width and (guess.gain <= chosen[width - 1].gain or planned >= MOST_PLANS + width):
                 break
             if guess.tokens is None:
@@ -225,12 +225,14 @@ class Cursor:
 
     def _is_confirmed(self) -> bool:
         """The guess held for about a word of the source, or two behind the place that was left."""
-        if self.plan is None or self.lost is None or self.trial is None or self.index >= 4:
+        if self.plan is None or self.lost is None or self.trial is None:
             return True
         if not self.index:
             return False
-        text = self._texts.join(self.plan.tokens[: self.index])
-        return sum(map(is_word, as_pattern(text))) >= (2 if self.trial.offset < self.lost.offset else 1)
+        copied = self._texts.join(self.plan.tokens[: self.index])[len(self.trial.lead) :]
+        if self.index >= 4 and copied and not self.trial.lead:
+            return True
+        return sum(map(is_word, as_pattern(copied))) >= (2 if self.trial.offset < self.lost.offset else 1)
 
     def _confirm(self) -> None:
         """The trial is where the copy goes on."""

@@ -7,7 +7,7 @@ from specd.engine.propose.edit_guess import WINDOW, Guess, Lost, Words, rank
 from specd.engine.propose.edit_match import match_guesses
 from specd.engine.propose.edit_recall import Recalled, follow
 from specd.engine.propose.edit_rules import Rule, RuleBook
-from specd.engine.propose.edit_source import LEXEME, Source, is_word
+from specd.engine.propose.edit_source import LEXEME, Source, TokenText, is_word
 
 MOST_LINES = 6  # that begin like the output's current one
 PARAGRAPH = 60  # lines ahead in which the next paragraph is looked for
@@ -15,7 +15,13 @@ RECALLED = 64  # tokens taken from a recalled place
 
 
 def find_guesses(
-    source: Source, rules: RuleBook, lost: Lost, words: Words, tokens: list[int], recalled: list[Recalled]
+    source: Source,
+    rules: RuleBook,
+    lost: Lost,
+    words: Words,
+    tokens: list[int],
+    recalled: list[Recalled],
+    texts: TokenText,
 ) -> list[Guess]:
     """All guesses, best first."""
     text = (lost.before + lost.since)[-WINDOW:]
@@ -27,11 +33,16 @@ def find_guesses(
     guesses += match_guesses(source, rules, lost, out, len(new), words)
     guesses += _lines(source, lost, words, text, at)
     guesses += _insertion_over(source, lost, words, out, at)
+    phrase = words.follow(out)
+    if phrase is not None and phrase[0]:
+        following, depth, count, share = phrase
+        features = (log(depth), log(count), share, log1p(lost.steps))
+        guesses.append(Guess("phrase", lost.offset, features, shift=lost.shift, lead=following))
     for found in recalled:
         features = (log(found.depth), log(found.count), found.share, log1p(lost.steps))
         row = follow(tokens, found.position, RECALLED)
         guesses.append(Guess(f"recall{min(found.depth, 5)}", -1, features, tokens=row))
-    return rank(guesses, lost, source)
+    return rank(guesses, lost, source, texts)
 
 
 def _after_rules(source: Source, lost: Lost, out: list[str]) -> list[Guess]:

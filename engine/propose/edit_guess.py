@@ -6,10 +6,13 @@ from math import exp, log1p
 
 from specd.engine.propose.edit_plan import Plan
 from specd.engine.propose.edit_rules import Rule
-from specd.engine.propose.edit_source import LEXEME, Source, is_word
+from specd.engine.propose.edit_source import LEXEME, Source, TokenText, is_word
 from specd.engine.propose.edit_weights import CAP, WEIGHTS
 
 WINDOW = 240  # bytes of output that guesses are made from
+ALIKE = 3  # bytes: guesses that go on with the same ones back each other
+PHRASES = 48  # places of a lexeme in the prompt that are looked at, latest first
+PHRASE = 6  # lexemes that are taken from one
 ANSWER_FENCE = 40  # the fence that opens the answer stands so close to the prompt's end
 
 
@@ -95,11 +98,18 @@ class Guess:
 
 
 class Words:
-    """Words of the prompt, and those of its instruction."""
+    """The prompt as lexemes: its words, those of its instruction, and what follows what in it."""
 
     def __init__(self, prompt: str = "", source: Source | None = None) -> None:
         places = {} if source is None else source.places
-        self.known = set(filter(is_word, LEXEME.findall(prompt)))
+        self.lexemes: list[str] = LEXEME.findall(prompt)
+        self._places: dict[str, list[int]] = {}
+        for index, lexeme in enumerate(self.lexemes):
+            if lexeme in self._places:
+                self._places[lexeme].append(index)
+            else:
+                self._places[lexeme] = [index]
+        self.known = self._places.keys()
         tail = prompt[-3000:]
         fence = tail.rfind("```")
         if fence >= 0 and len(tail) - fence < ANSWER_FENCE:
@@ -110,17 +120,34 @@ class Words:
         self.said = {word for word in said if len(places.get(word, ())) <= 20}
         self.new = [word for word in dict.fromkeys(reversed(said)) if word not in places]
 
+    def follow(self, out: list[str]) -> tuple[str, int, int, float] | None:
+        """What most often follows the last lexemes of the output: (text, lexemes matched, places, share of them)."""
+        places = self._places.get(out[-1], ())[-PHRASES:] if out else ()
+        if not places:
+            return None
+        lexemes, depth = self.lexemes, 1
+        while depth < min(3, len(out)):
+            deeper = [place for place in places if place >= depth and lexemes[place - depth] == out[-1 - depth]]
+            if not deeper:
+                break
+            places, depth = deeper, depth + 1
+        following = [lexemes[place + 1] if place + 1 < len(lexemes) else "" for place in places]
+        best = max(dict.fromkeys(reversed(following)), key=following.count)
+        place = places[len(following) - 1 - following[::-1].index(best)]
+        text = "".join(lexemes[place + 1 : place + 1 + PHRASE])
+        return text, depth, len(places), following.count(best) / len(places)
+
     def mentions(self, lexemes: Iterable[str]) -> float:
         """1.0 if the instruction holds one of the lexemes, else 0.0."""
         return 0.0 if self.said.isdisjoint(lexemes) else 1.0
 
 
-def rank(guesses: list[Guess], lost: Lost, source: Source) -> list[Guess]:
+def rank(guesses: list[Guess], lost: Lost, source: Source, texts: TokenText) -> list[Guess]:
     """Best first, after guesses that go on alike have backed each other."""
     groups: dict[str, list[Guess]] = {}
     for guess in guesses:
-        if guess.offset >= 0:
-            guess.next = (guess.lead or source.text[guess.offset : guess.offset + 3])[:3]
+        if guess.tokens is None:
+            guess.next = (guess.lead or source.text[guess.offset : guess.offset + ALIKE])[:ALIKE]
         groups.setdefault(guess.next, []).append(guess)
     for text, group in groups.items():
         if len(group) < 2 or not text:
