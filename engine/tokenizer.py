@@ -5,12 +5,16 @@ leaves it as soon as its characters are whole.
 """
 
 import codecs
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
+import jinja2
 import tokenizers
+from jinja2.ext import loopcontrols
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from specd.engine.config import read_json
 from specd.engine.errors import ModelError
 
 
@@ -21,6 +25,35 @@ def _byte_alphabet() -> dict[str, int]:
     others = (byte for byte in range(256) if byte not in set(printable))
     table.update({chr(0x100 + number): byte for number, byte in enumerate(others)})
     return table
+
+
+def chat_template(folder: Path) -> jinja2.Template:
+    """The folder's chat template: chat_template.jinja, else the one in tokenizer_config.json. Raises ModelError.
+
+    Rendered as Hugging Face does (sandboxed, blocks trimmed, `raise_exception` known), without importing transformers,
+    which would take longer than loading a small model.
+    """
+    path = folder / "chat_template.jinja"
+    if path.exists():
+        source: object = path.read_text(encoding="utf-8")
+    else:
+        path = folder / "tokenizer_config.json"
+        source = read_json(path).get("chat_template") if path.exists() else None
+        if isinstance(source, list):  # several by name
+            source = next((entry.get("template") for entry in source if entry.get("name") == "default"), None)
+    if not isinstance(source, str) or not source:
+        raise ModelError(f"{folder} has no chat template: base models cannot follow an instruction")
+
+    def refuse(message: str) -> None:
+        raise jinja2.TemplateError(message)
+
+    world = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
+    world.globals["raise_exception"] = refuse
+    world.filters["tojson"] = lambda value, **options: json.dumps(value, ensure_ascii=False, **options)
+    try:
+        return world.from_string(source)
+    except jinja2.TemplateError as error:
+        raise ModelError(f"{path}: the chat template is broken ({error})") from None
 
 
 class Tokenizer:
@@ -40,7 +73,7 @@ class Tokenizer:
         self.special_ids = frozenset(number for number, token in added.items() if token.special)
         self._added = {number: token.content.encode() for number, token in added.items()}
         self._alphabet = _byte_alphabet()
-        self._template: Any = None
+        self._template: jinja2.Template | None = None
 
     def encode(self, text: str) -> list[int]:
         """The text's ids; special tokens written in it are read as such, nothing is added around it."""
@@ -71,19 +104,13 @@ class Tokenizer:
     def chat_text(self, messages: Sequence[dict[str, str]]) -> str:
         """The messages in the model's own chat template, thinking off, up to where the answer begins."""
         if self._template is None:
-            from transformers import AutoTokenizer  # heavy, and only the template engine is wanted of it
-
-            try:
-                self._template = AutoTokenizer.from_pretrained(
-                    str(self.folder), local_files_only=True, trust_remote_code=False
-                )
-            except (OSError, ValueError) as error:
-                raise ModelError(f"{self.folder}: cannot read the chat template ({error})") from None
-        if not self._template.chat_template:
-            raise ModelError(f"{self.folder} has no chat template: base models cannot follow an instruction")
-        text: str = self._template.apply_chat_template(
-            list(messages), tokenize=False, add_generation_prompt=True, enable_thinking=False
-        )
+            self._template = chat_template(self.folder)
+        try:
+            text: str = self._template.render(
+                messages=list(messages), add_generation_prompt=True, enable_thinking=False, tools=None
+            )
+        except jinja2.TemplateError as error:
+            raise ModelError(f"{self.folder}: the chat template refuses these messages ({error})") from None
         return text
 
     def chat(self, messages: Sequence[dict[str, str]], *, answer_prefix: str = "") -> list[int]:

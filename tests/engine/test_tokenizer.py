@@ -89,6 +89,41 @@ def test_qwen_chat_has_thinking_off(qwen: Tokenizer) -> None:
     assert (qwen.vocab_size, qwen.token_id("<|im_end|>")) == (151669, 151645)
 
 
+CONVERSATIONS = [
+    [{"role": "user", "content": "do it"}],
+    [{"role": "system", "content": "You rewrite code."}, {"role": "user", "content": "  blanks kept \n\n"}],
+    [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": "<think>\nx\n</think>\n\nb"},
+        {"role": "user", "content": "c"},
+    ],
+]
+
+
+@pytest.mark.parametrize("messages", CONVERSATIONS)
+def test_qwens_template_renders_as_in_transformers(qwen: Tokenizer, messages: list[dict[str, str]]) -> None:
+    from transformers import AutoTokenizer
+
+    theirs = AutoTokenizer.from_pretrained(str(qwen.folder), local_files_only=True)
+    expected = theirs.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, enable_thinking=False)
+    assert qwen.chat_text(messages) == expected
+
+
+def test_a_template_may_stand_in_a_file_of_its_own_and_may_refuse(tiny_folder: Callable[..., Path]) -> None:
+    folder = tiny_folder(2)
+    (folder / "chat_template.jinja").write_text("{%- for m in messages %}[{{ m.content }}]{%- endfor %}")
+    assert Tokenizer(folder).chat_text([{"role": "user", "content": "x"}]) == "[x]"
+    (folder / "chat_template.jinja").write_text("{{ raise_exception('no system message, please') }}")
+    with pytest.raises(ModelError, match="no system message, please"):
+        Tokenizer(folder).chat_text([{"role": "system", "content": "x"}])
+    (folder / "chat_template.jinja").write_text("{% for %}")
+    with pytest.raises(ModelError, match="template is broken"):
+        Tokenizer(folder).chat_text([{"role": "user", "content": "x"}])
+    (folder / "chat_template.jinja").write_text("{{ messages.__class__.__mro__ }}")
+    with pytest.raises(ModelError, match="refuses"):
+        Tokenizer(folder).chat_text([{"role": "user", "content": "x"}])
+
+
 def test_a_base_model_without_a_template_is_refused(tiny_folder: Callable[..., Path]) -> None:
     folder = tiny_folder(1)
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
