@@ -241,11 +241,15 @@ def test_generate_emits_the_references_output_by_the_references_steps(
     assert next(drafted, None) is None
 
 
-@pytest.mark.parametrize("variant", OTHERS)
-def test_look_alikes_in_the_fixture_are_refused_by_name(variant: str) -> None:
-    folder = FOLDER / VARIANTS[variant]["draft_dir"]
-    with pytest.raises(ModelError, match=architecture(variant)):
-        load_dflash(folder, target(FOLDER / VARIANTS[variant]["target_dir"]))
+def test_look_alikes_are_refused_by_name(tmp_path: Path) -> None:
+    model = target(FOLDER / VARIANTS[READ[0]]["target_dir"])
+    for variant in OTHERS:
+        with pytest.raises(ModelError, match=architecture(variant)):
+            load_dflash(FOLDER / VARIANTS[variant]["draft_dir"], model)
+    config = json.loads((FOLDER / VARIANTS[READ[0]]["draft_dir"] / "config.json").read_text(encoding="utf-8"))
+    (tmp_path / "config.json").write_text(json.dumps(config | {"architectures": ["DFlash2DraftModel"]}))
+    with pytest.raises(ModelError, match="DFlash2DraftModel is DFlash 2"):
+        load_dflash(tmp_path, model)
 
 
 def test_the_fixture_covers_something() -> None:
