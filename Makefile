@@ -23,7 +23,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(READY)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
+	@SPECD_DEMO_MODEL="$(SPECD_DEMO_MODEL)" PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadgroup

@@ -2,12 +2,23 @@
 # The main job on a real file: two edits of a copy of shapes.jl by the bundled model. Run it with `make demo`.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+model=${SPECD_DEMO_MODEL:-}
+if [ -z "$model" ] && [ ! -f "$here/../mini/weights/model.safetensors" ]; then
+    echo "The bundled model's weights are not in this tree: they are made by mini/train.py on one GPU (see its --help)."
+    echo "To see the demo with a model of your own:  make demo SPECD_DEMO_MODEL=/path/to/Qwen3-model"
+    exit 1
+fi
 work=$(mktemp -d)
 export XDG_RUNTIME_DIR="$work/run" XDG_STATE_HOME="$work/state" XDG_CONFIG_HOME="$work/config"
 mkdir -m 700 "$XDG_RUNTIME_DIR"
 trap 'specd stop >/dev/null 2>&1 || true; rm -rf "$work"' EXIT
 cp "$here/shapes.jl" "$work/shapes.jl"
 cd "$work"
+
+if [ -n "$model" ]; then
+    mkdir "$XDG_CONFIG_HOME" "$XDG_CONFIG_HOME/specd"
+    printf 'model = "%s"\n' "$(cd "$model" && pwd)" > "$XDG_CONFIG_HOME/specd/config.toml"
+fi
 
 show() { printf '\n$ %s\n' "$1"; }
 
@@ -23,7 +34,7 @@ cat <<'E2'
 
 What to try next:
   specd edit YOUR_FILE --at LINE -i "rename old_name to new_name" --diff      one definition of your own
-  git diff | ... ; specd edit --help                                          everything it can do
+  specd edit --help                                                           everything it can do
   specd status                                                                the warm daemon, its model and jobs
   specd doctor                                                                what this machine can run
 
