@@ -47,7 +47,7 @@ class NgramBranches:
             if len(out) == self._width:
                 break
             tokens = self._index.follow(position, k)
-            if all(tokens != guess.tokens for guess in out):
+            if tokens and all(tokens != guess.tokens for guess in out):
                 out.append(Continuation(tokens, bisect_right(_CLASSES, length)))
         return out
 
