@@ -22,7 +22,7 @@ Apply = Callable[[types.WorkspaceEdit], Awaitable[types.ApplyWorkspaceEditResult
 _Result = Literal["applied", "refused", "unanswered", "not shown", "stopped"]
 
 _RETRIES: Final = (0.05, 0.15, 0.4)  # seconds before each
-_LAST_RETRIES: Final = 12  # once no hunk follows; a user may be typing
+_LAST_RETRIES: Final = 12  # once no hunk follows, and the user is typing
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,7 @@ class Delivery:
         self._is_closed = self._is_stopped = False
         self._is_silent = False  # the editor left an edit unanswered
         self._sent_at = 0.0
+        self._sent_version = -1
         self._failures = 0
 
     def wake(self) -> None:
@@ -105,7 +106,8 @@ class Delivery:
         if result == "unanswered":
             self._is_silent, self.streams = True, False
         self._failures += 1
-        most = _LAST_RETRIES if self._is_closed else len(_RETRIES)
+        is_raced = self._document.version != self._sent_version
+        most = _LAST_RETRIES if self._is_closed and is_raced else len(_RETRIES)
         if self._failures <= most and not (result == "unanswered" and self._is_closed):
             await self._pause(_RETRIES[min(self._failures, len(_RETRIES)) - 1])
         elif not self._is_closed:
@@ -127,7 +129,7 @@ class Delivery:
             self._sent_at = time.monotonic()
             reply = asyncio.ensure_future(self._apply(workspace_edit(self._document, edits, versioned=self._versioned)))
             reply.add_done_callback(lambda done: done.cancelled() or done.exception())  # a late error is no news
-            version = self._document.version
+            version = self._sent_version = self._document.version
             result, reply_ms = await self._settle(reply, start)
             self._spans.add("apply", start, hunks=len(changes), version=version, result=result, reply_ms=reply_ms)
             return result

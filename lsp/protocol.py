@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from specd.lsp import requests
@@ -24,8 +25,17 @@ class Protocol(LanguageServerProtocol):
         self.on_progress_cancel: Callable[[int | str], None] = lambda token: None
         super().__init__(*args, **kwargs)
 
-    def get_message_type(self, method: str) -> type[Any] | None:  # type: ignore[override]  # there with a cache
-        return requests.MESSAGES.get(method) or super().get_message_type(method)
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        """The message that `data` is. Raises JsonRpcInvalidParams that names what is wrong."""
+        method = data.get("method")
+        if method not in requests.PARAMS or "id" not in data:
+            return super().structure_message(data)
+        given = data.get("params")
+        try:
+            params: Any = requests.read(requests.PARAMS[method], {} if given is None else given)
+        except ValueError as error:
+            raise JsonRpcInvalidParams(f"{method} {error}") from None
+        return requests.Request(data["id"], method, params)
 
     def _handle_cancel_notification(self, msg_id: int | str) -> None:
         self.on_cancel(msg_id)

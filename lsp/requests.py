@@ -1,9 +1,8 @@
 """The custom requests and notifications of editors/PROTOCOL.md, typed. JSON names are the camelCase of these."""
 
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import attrs
-from attrs.validators import instance_of, min_len
 from lsprotocol import types
 
 PREPARE: Final = "specd/prepare"
@@ -13,8 +12,7 @@ STATUS: Final = "specd/status"
 REGION: Final = "specd/region"
 HUNK: Final = "specd/hunk"
 
-_TEXT: Final = instance_of(str)
-_FULL: Final[Any] = (instance_of(str), min_len(1))
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -26,8 +24,8 @@ class RewriteParams:
     not be changed. comment: the line of a comment that asks for this; it is removed with the edit.
     """
 
-    uri: str = attrs.field(validator=[*_FULL])
-    instruction: str = attrs.field(validator=_TEXT)
+    uri: str
+    instruction: str
     range: types.Range | None = None
     version: int | None = None
     readonly: bool = False
@@ -38,7 +36,7 @@ class RewriteParams:
 class HereParams:
     """Rewrite where code actions were last asked for: in that document, or in `uri`."""
 
-    instruction: str = attrs.field(validator=_TEXT)
+    instruction: str
     uri: str | None = None
 
 
@@ -46,7 +44,7 @@ class HereParams:
 class PrepareParams:
     """Read the prompt's fixed part of a coming rewrite; a newer one replaces an older one."""
 
-    uri: str = attrs.field(validator=[*_FULL])
+    uri: str
     range: types.Range | None = None
     version: int | None = None
 
@@ -133,44 +131,63 @@ class HunkParams:
     removed: bool
 
 
-@attrs.define(kw_only=True)
-class _Request:
+@attrs.frozen
+class Request:
+    """A request whose parameters have been read."""
+
     id: int | str
     method: str
+    params: Any
     jsonrpc: str = "2.0"
 
 
-@attrs.define(kw_only=True)
-class PrepareRequest(_Request):
-    """`specd/prepare`."""
-
-    params: PrepareParams
-
-
-@attrs.define(kw_only=True)
-class RewriteRequest(_Request):
-    """`specd/rewrite`."""
-
-    params: RewriteParams
-
-
-@attrs.define(kw_only=True)
-class RevertRequest(_Request):
-    """`specd/revert`."""
-
-    params: JobParams
-
-
-@attrs.define(kw_only=True)
-class StatusRequest(_Request):
-    """`specd/status`."""
-
-    params: StatusParams | None = None
-
-
-MESSAGES: Final[dict[str, type]] = {
-    PREPARE: PrepareRequest,
-    REWRITE: RewriteRequest,
-    REVERT: RevertRequest,
-    STATUS: StatusRequest,
+PARAMS: Final[dict[str, type]] = {
+    PREPARE: PrepareParams,
+    REWRITE: RewriteParams,
+    REVERT: JobParams,
+    STATUS: StatusParams,
 }
+
+
+def read(kind: type[T], data: Any) -> T:
+    """Parameters from decoded JSON. Raises ValueError that names the field that is wrong."""
+    if not isinstance(data, dict):
+        raise ValueError(f"must be an object, not {type(data).__name__}")
+    values: dict[str, Any] = {}
+    names = {_camel(field.name): field for field in attrs.fields(kind)}  # type: ignore[arg-type]
+    for key, value in data.items():
+        if key not in names:
+            raise ValueError(f"has no field {key!r}; known are {', '.join(names)}")
+        field = names[key]
+        if value is None and field.default is None:
+            continue
+        values[field.name] = _range(key, value) if "Range" in str(field.type) else _scalar(key, value, str(field.type))
+    for key, field in names.items():
+        if field.default is attrs.NOTHING and field.name not in values:
+            raise ValueError(f"lacks the field {key!r}")
+    return kind(**values)
+
+
+def _scalar(key: str, value: Any, annotation: str) -> Any:
+    kind, what = next(found for name, found in _SCALARS.items() if name in annotation)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise ValueError(f"field {key!r} must be {what}, not {type(value).__name__}")
+    return value
+
+
+_SCALARS: Final = {"str": (str, "a string"), "int": (int, "a whole number"), "bool": (bool, "true or false")}
+
+
+def _range(key: str, value: Any) -> types.Range:
+    try:
+        places = [value[end][part] for end in ("start", "end") for part in ("line", "character")]
+    except (TypeError, KeyError):
+        places = []
+    if len(places) != 4 or not all(isinstance(place, int) and place >= 0 for place in places):
+        raise ValueError(f"field {key!r} must be an LSP range, {{start: {{line, character}}, end: ...}}")
+    return types.Range(types.Position(*places[:2]), types.Position(*places[2:]))
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.title() for part in rest)

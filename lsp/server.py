@@ -238,11 +238,13 @@ def _register(server: Server) -> None:
         return actions.code_actions(document, params, offer, rewrites.traits)
 
     @command(actions.COMMAND)
-    def rewrite_command(params: RewriteParams) -> dict[str, str]:
+    def rewrite_command(*given: Any) -> dict[str, str]:
+        params = _argument(RewriteParams, given)
         return {"job": server.start(params)[0]}
 
     @command("specd.rewrite.here")
-    def rewrite_here(params: HereParams) -> dict[str, str]:
+    def rewrite_here(*given: Any) -> dict[str, str]:
+        params = _argument(HereParams, given)
         here = server._here
         if params.uri is not None and (here is None or here.uri != params.uri):
             raise JsonRpcInvalidParams(messages.NOWHERE)
@@ -252,13 +254,13 @@ def _register(server: Server) -> None:
 
     @command("specd.cancel")
     def cancel_command(*given: Any) -> dict[str, int]:
-        params = _job_params(given)
+        params = _argument(JobParams, given or ({},))
         found = server.rewrites.find(params.job, params.uri)
         return {"cancelled": server.rewrites.cancel(found, "by the user")}
 
     @command("specd.revert")
     def revert_command(*given: Any) -> None:
-        params = _job_params(given)
+        params = _argument(JobParams, given or ({},))
 
         async def revert() -> None:
             result = await server.rewrites.revert(params.job, params.uri)
@@ -297,14 +299,14 @@ def _register(server: Server) -> None:
         return StatusResult(await in_thread(daemon.status_if_running), jobs)
 
 
-def _job_params(given: tuple[Any, ...]) -> JobParams:
-    """The optional argument of `specd.cancel` and `specd.revert`: {job?, uri?}."""
-    first = given[0] if given else None
-    if first is None:
-        return JobParams()
-    if not isinstance(first, dict):
-        raise JsonRpcInvalidParams("the argument must be {job} or {uri}")
-    return JobParams(job=first.get("job"), uri=first.get("uri"))
+def _argument(kind: type[T], given: tuple[Any, ...]) -> T:
+    """A command's one argument. Raises JsonRpcInvalidParams that names what is wrong."""
+    if len(given) != 1:
+        raise JsonRpcInvalidParams(f"one argument is expected, not {len(given)}")
+    try:
+        return requests.read(kind, given[0])
+    except ValueError as error:
+        raise JsonRpcInvalidParams(f"the argument {error}") from None
 
 
 async def _exit_with(parent: int, every: float = 5.0) -> None:

@@ -14,7 +14,7 @@ import sys
 import threading
 from typing import Any, BinaryIO, Final
 
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcException
 
 from specd.lsp.protocol import Protocol
 
@@ -114,24 +114,11 @@ def _handle_one(data: Any, protocol: Protocol) -> None:
     try:
         protocol.handle_message(protocol.structure_message(data))
     except JsonRpcException as error:
-        is_params = isinstance(error, JsonRpcInvalidParams) or isinstance(error.__cause__, (TypeError, ValueError))
         _log.warning("cannot read the message %s", method)
         if method is not None and isinstance(number, int | str):
-            code = JsonRpcInvalidParams.CODE if is_params else error.CODE
-            protocol.answer_error(number, code, f"the parameters of {method} are wrong: {_reason(error)}")
-
-
-def _reason(error: BaseException) -> str:
-    """Where the parameters are wrong, without what they hold."""
-    found = []
-    group = error.__cause__
-    while isinstance(group, BaseExceptionGroup):
-        found += [str(note) for note in getattr(group, "__notes__", ())]
-        group = group.exceptions[0]
-    if group is not None:
-        found += [str(note) for note in getattr(group, "__notes__", ())]
-        found.append(type(group).__name__)
-    return "; ".join(found) or "see editors/PROTOCOL.md"
+            is_told = error.message not in ("", type(error).MESSAGE)
+            reason = error.message if is_told else f"the parameters of {method} are wrong"
+            protocol.answer_error(number, error.code, reason)
 
 
 def standard_streams() -> tuple[int, int]:

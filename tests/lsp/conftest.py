@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "daemon")]  # for `import slow_text`, `import daemon_home`
+sys.path.insert(0, str(Path(__file__).parents[1] / "daemon"))  # for `import daemon_home`
+sys.path.insert(0, str(Path(__file__).parent))  # for `import scripted_editor`
 
 from daemon_home import Home, wait_for
 from scripted_editor import VSCODE, Editor, Habits
@@ -69,3 +69,25 @@ def editor_at() -> Iterator[Callable[..., Editor]]:
     for editor in editors:
         if editor.process.poll() is None:
             editor.kill()
+
+
+@pytest.fixture(scope="session")
+def _running(replay: Home) -> Iterator[dict[Habits, Editor]]:
+    editors: dict[Habits, Editor] = {}
+    yield editors
+    for editor in editors.values():
+        if editor.process.poll() is None:
+            editor.kill()
+
+
+@pytest.fixture
+def editor(replay: Home, _running: dict[Habits, Editor]) -> Callable[..., Editor]:
+    """An editor with these habits at the replay daemon; its server is kept for the next test that wants one."""
+
+    def get(habits: Habits = VSCODE) -> Editor:
+        if habits not in _running or _running[habits].process.poll() is not None:
+            _running[habits] = Editor(replay, habits)
+        _running[habits].forget()
+        return _running[habits]
+
+    return get

@@ -3,10 +3,10 @@
 What real clients do was measured (see `Habits`); the text model is `slow_text`, which shares no code with the server.
 """
 
+import itertools
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -91,7 +91,24 @@ class Editor:
 
     # What a user does.
 
-    def open(self, text: str, uri: str = "untitled:one", language: str = "python", version: int = 1) -> str:
+    def forget(self) -> None:
+        """Close all documents and forget what was received, for the next test."""
+        for uri in list(self.buffers):
+            self.close_document(uri)
+        self.request("specd/status", None)  # what was under way before has been answered
+        self.received.clear()
+        self.edits = 0
+        self.on_edit = lambda: None
+        self.readonly = ""
+
+    def close_document(self, uri: str) -> None:
+        with self._lock:
+            del self.buffers[uri]
+            self.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+
+    def open(self, text: str, uri: str = "", language: str = "python", version: int = 1) -> str:
+        self._number += 1
+        uri = uri or f"untitled:Untitled-{self._number}"
         self.buffers[uri] = Buffer(text, version)
         item = {"uri": uri, "languageId": language, "version": version, "text": text}
         self.notify("textDocument/didOpen", {"textDocument": item})
@@ -196,7 +213,10 @@ class Editor:
         else:
             ((uri, edits),) = edit["changes"].items()
             version = None
-        buffer = self.buffers[uri]
+        buffer = self.buffers.get(uri)
+        if buffer is None:
+            self.send({"id": number, "result": {"applied": False, "failureReason": "not open"}})
+            return
         is_stale = version is not None and version != buffer.version
         if not self.habits.answers:
             return
@@ -217,7 +237,7 @@ class Editor:
             start, end = (slow_text.offset(buffer.text, *place, encoding) for place in ends)
             places.append((start, end, one["newText"]))
         places.sort(reverse=True)
-        for below, above in zip(places, places[1:], strict=False):
+        for below, above in itertools.pairwise(places):
             assert above[1] <= below[0], "edits overlap"
         if self.habits.echo == "before":
             self._change(uri, places)
@@ -273,7 +293,3 @@ def span(text: str, part: str) -> dict[str, Any]:
     at = text.index(part)
     places = [slow_text.position(text, offset, "utf-16") for offset in (at, at + len(part))]
     return dict(zip(("start", "end"), ({"line": line, "character": units} for line, units in places), strict=True))
-
-
-if __name__ == "__main__":
-    sys.exit("import this")
