@@ -26,9 +26,9 @@ import torch
 from replay_cases import Case, Scope, build_case, read_edits
 from replay_proposers import PROPOSERS
 
-from specd.engine.draft import Committed, Proposer, Sequence
+from specd.engine.draft import EMPTY, Committed, Proposer, Sequence
 from specd.engine.tokenizer import Tokenizer
-from specd.engine.verify import accept
+from specd.engine.verify import accept, tree_layout
 
 NOTHING = -1  # behind the end token the target has no choice
 KINDS = ("rename", "signature", "refactor", "fix", "feature", "docs", "delete", "move")
@@ -68,13 +68,15 @@ def replay(case: Case, proposer: Proposer | None, k: int, *, plain_prefill: bool
     done = 0
     while done < len(answer):
         began = time.thread_time()
-        drafted: list[int] = []
+        draft = EMPTY
         if proposer is not None and (done or not plain_prefill):
-            drafted = proposer.propose(seq, k).tokens.tolist()
+            draft = proposer.propose(seq, k)
         seconds = time.thread_time() - began
-        target = answer[done : done + len(drafted) + 1]
-        target += [NOTHING] * (len(drafted) + 1 - len(target))
-        emitted = [token for token in accept(drafted, None, target).tokens if token != NOTHING]
+        drafted = draft.tokens.tolist()
+        parents = None if draft.parents is None else draft.parents.tolist()
+        depth = range(len(drafted) + 1) if draft.parents is None else tree_layout(draft.parents)[0].tolist()
+        target = [answer[done + place] if done + place < len(answer) else NOTHING for place in depth]
+        emitted = [token for token in accept(drafted, parents, target).tokens if token != NOTHING]
         accepted = len(emitted) - 1
         seq.tokens.extend(emitted)
         done += len(emitted)

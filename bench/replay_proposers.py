@@ -9,7 +9,9 @@ from specd.daemon.rewrite.pairs import read_pairs
 from specd.engine.draft import Committed, Draft, Proposer, Sequence
 from specd.engine.propose.edit import EditProposer
 from specd.engine.propose.ngram import NgramProposer
+from specd.engine.propose.ngram_tree import NgramBranches
 from specd.engine.propose.suffix import SuffixProposer
+from specd.engine.propose.tree import TreeProposer
 from specd.engine.tokenizer import Tokenizer
 
 WINDOW = 400  # source tokens ahead of the pointer in which `predicted` looks for its place again
@@ -65,6 +67,9 @@ PROPOSERS: dict[str, Callable[[Case, Tokenizer, int], Proposer | None]] = {
     "ngram": lambda case, tokenizer, k: NgramProposer(k),
     "suffix": lambda case, tokenizer, k: SuffixProposer(k),
     "predicted": lambda case, tokenizer, k: PredictedProposer([*tokenizer.encode(case.predicted), case.end_token], k),
+    "ngram-tree": lambda case, tokenizer, k: TreeProposer([NgramBranches(k)], k),
     "edit": _edit,
+    "edit-tree": lambda case, tokenizer, k: TreeProposer([_edit(case, tokenizer, k)], k),
+    "edit+ngram-tree": lambda case, tokenizer, k: TreeProposer([_edit(case, tokenizer, k), NgramBranches(k)], k),
     "edit-nopairs": _edit_without_pairs,
 }

@@ -134,7 +134,8 @@ class PrefixTree:
 
 
 class TreeProposer:
-    """Drafts one tree from all sources' guesses; a source is a Branching, or a Proposer whose draft is one guess."""
+    """Drafts one tree from all sources' guesses; a source is a Branching, or a Proposer whose draft, or tree of
+    drafts where it has a `propose_tree`, is taken apart into its paths."""
 
     def __init__(
         self, sources: Iterable[Branching | Proposer], budget: int = 31, *, acceptance: Acceptance | None = None
@@ -190,20 +191,22 @@ class TreeProposer:
 def _asker(source: Branching | Proposer) -> Callable[[Sequence, int], list[Continuation]]:
     if isinstance(source, Branching):
         return source.continuations
-    return lambda seq, k: _paths(source.propose(seq, k))
+    propose: Callable[[Sequence, int], Draft] = getattr(source, "propose_tree", source.propose)
+    return lambda seq, k: _paths(propose(seq, k))
 
 
 def _paths(draft: Draft) -> list[Continuation]:
-    """A draft's paths from the root to each leaf."""
+    """A draft's paths from the root to each leaf, those of first children first."""
     tokens = draft.tokens.tolist()
     if draft.parents is None:
         return [Continuation(tokens, draft.evidence)] if tokens else []
-    paths: list[list[int]] = []
+    paths: list[list[int]] = []  # of node numbers
     parents = draft.parents.tolist()
-    for token, parent in zip(tokens, parents, strict=True):
-        paths.append([*(paths[parent] if parent >= 0 else []), token])
+    for node, parent in enumerate(parents):
+        paths.append([*(paths[parent] if parent >= 0 else []), node])
     inner = set(parents)
-    return [Continuation(path, draft.evidence) for node, path in enumerate(paths) if node not in inner]
+    leaves = sorted(path for path in paths if path[-1] not in inner)
+    return [Continuation([tokens[node] for node in path], draft.evidence) for path in leaves]
 
 
 # Chance that a branch's token is refused, before a job has taught better: of a proposer's first branches, and as name/1

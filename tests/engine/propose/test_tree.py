@@ -306,4 +306,4 @@ def test_learnt_chances_agree_with_the_survival_they_come_from() -> None:
     assert tree.chances[3] == pytest.approx(alternative)
     assert tree.chances[4] == pytest.approx(alternative * survival[1] / survival[0])
     tree.teach([1, 5, 7])
-    assert acceptance.survival("a/1", 0, 1)[0] > 0.3  # the second branch was right once
+    assert acceptance.survival("a/1", 0, 1)[0] > 0.4  # the second branch was right once
