@@ -9,6 +9,7 @@ NOT_OPEN = "this document is not open in the editor, or the editor does not tell
 NO_INSTRUCTION = "the instruction is empty; say what to change."
 NO_APPLY = "this editor does not take edits from a server (workspace/applyEdit); use `specd edit` in a shell."
 NOT_UTF8 = "the file is not UTF-8 (the editor shows U+FFFD for what it could not read); save it as UTF-8 first."
+NO_NAME = "the buffer has no name, so the editor cannot find it again for an edit; give it one first (:file NAME)."
 STALE = "the text has changed since the request was made; ask again."
 NOWHERE = "it is not known where; ask for code actions there first, or name the document."
 NO_ANSWER = "the editor did not answer the edit"

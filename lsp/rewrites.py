@@ -89,6 +89,8 @@ class Rewrites:
         """Why this document cannot be rewritten now; empty if it can."""
         if not self.traits.applies:
             return messages.NO_APPLY
+        if document.uri in ("file://", "file:///"):  # Neovim's unnamed buffers: an edit would go to a new one
+            return messages.NO_NAME
         return messages.READ_ONLY if readonly or _is_read_only(path_of(document.uri)) else ""
 
     def target(self, params: RewriteParams) -> Target:
