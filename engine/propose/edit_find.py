@@ -4,13 +4,13 @@ complete, a recalled row of tokens."""
 from math import log, log1p
 
 from specd.engine.propose.edit_guess import WINDOW, Guess, Lost, Words, rank
+from specd.engine.propose.edit_lines import line_guesses
 from specd.engine.propose.edit_match import match_guesses
 from specd.engine.propose.edit_recall import Recalled, follow
 from specd.engine.propose.edit_rules import Rule, RuleBook
 from specd.engine.propose.edit_source import LEXEME, Source, TokenText, is_word
 
-MOST_LINES = 6  # that begin like the output's current one
-PARAGRAPH = 60  # lines ahead in which the next paragraph is looked for
+SHORT = 40  # bytes written since a divergence, above which what stood there says nothing more
 RECALLED = 64  # tokens taken from a recalled place
 
 
@@ -31,7 +31,7 @@ def find_guesses(
     guesses = _after_rules(source, lost, out)
     guesses += _words(source, lost, words, out, new, at)
     guesses += match_guesses(source, rules, lost, out, len(new), words)
-    guesses += _lines(source, lost, words, text, at)
+    guesses += line_guesses(source, lost, words, text, at)
     guesses += _insertion_over(source, lost, words, out, at)
     phrase = words.follow(out)
     if phrase is not None and phrase[0]:
@@ -51,14 +51,33 @@ def _after_rules(source: Source, lost: Lost, out: list[str]) -> list[Guess]:
     guesses = []
     if lost.rule is not None and lost.since and source.text.startswith(lost.since, lost.offset):
         guesses.append(Guess("unruled", lost.offset + len(lost.since), (), shift=lost.shift))
-    if lost.undo >= 0 and lost.since and source.text.startswith(lost.since, lost.undo):
-        guesses.append(Guess("undo", lost.undo + len(lost.since), (log1p(len(lost.since)),), shift=lost.shift))
-    if lost.rest and lost.since:
+    guesses += _undo(source, lost)
+    if lost.rest and lost.since and len(lost.since) <= SHORT and "\n" not in lost.since:
         cut = next((i for i, letter in enumerate(lost.rest) if not (letter.isalnum() or letter == "_")), len(lost.rest))
         for lead in {lost.rest, lost.rest[cut:]} - {""}:
             features = (float(len(lead) < len(lost.rest)), float(is_word(out[-1])), log1p(lost.steps))
             guesses.append(Guess("rule rest", lost.offset, features, shift=lost.shift, lead=lead))
     return guesses
+
+
+def _undo(source: Source, lost: Lost) -> list[Guess]:
+    """The divergence just before was settled wrongly: its text was put in front of the source, which goes on there
+    after all."""
+    if lost.undo < 0 or not lost.since or len(lost.since) > SHORT:
+        return []
+    if source.text.startswith(lost.since, lost.undo):
+        return [Guess("undo", lost.undo + len(lost.since), (1.0, 0.0), shift=lost.shift)]
+    lead = _separator(source, source.lexeme_at(lost.undo))
+    for size in range(min(len(lead), len(lost.since)), 0, -1):
+        if lost.since.endswith(lead[:size]):
+            return [Guess("undo", lost.undo, (0.0, float(size == len(lost.since))), shift=lost.shift, lead=lead[size:])]
+        if (
+            lead[:size]
+            and source.text.startswith(lost.since[size:] or "\0", lost.undo)
+            and lost.since.startswith(lead[:size])
+        ):
+            return [Guess("undo", lost.undo + len(lost.since) - size, (1.0, 1.0), shift=lost.shift)]
+    return []
 
 
 def _words(source: Source, lost: Lost, words: Words, out: list[str], new: list[str], at: int) -> list[Guess]:
@@ -99,62 +118,6 @@ def _words(source: Source, lost: Lost, words: Words, out: list[str], new: list[s
             place = behind if replaced else lost.offset
             guesses.append(Guess("named", place, features, shift=lost.shift, lead=word[len(last) :], extra=extra))
     return guesses
-
-
-def _lines(source: Source, lost: Lost, words: Words, text: str, at: int) -> list[Guess]:
-    """Source lines that begin like the output's current one; if that is empty, the lines that may come next."""
-    line = text[text.rfind("\n") + 1 :]
-    content = line.lstrip(" \t")
-    home = source.line_of(at)
-    guesses = []
-    if content:
-        indent = len(line) - len(content)
-        numbers = source.lines_that_begin(content, MOST_LINES)
-        for number in numbers:
-            first, have = source.line_starts[number], source.indent_of(number)
-            far = number - home
-            for anchor in lost.anchors:
-                far = min(far, number - source.line_of(anchor), key=abs)
-            features: tuple[float, ...] = (
-                *(log1p(len(content)), log(len(numbers)), log1p(max(far, 0)), log1p(max(-far, 0)), float(far < 0)),
-                *(float(indent == have), words.mentions(source.lexemes[first : first + 6])),
-            )
-            guesses.append(Guess("line", source.starts[first] + have + len(content), features, shift=indent - have))
-        return guesses
-    if "\n" not in lost.since:
-        return []
-    since = lost.since.rstrip(" \t")
-    lines = since.count("\n")
-    blank = since.endswith("\n\n")
-    like = shared_words(since.rstrip("\n").rsplit("\n", 1)[-1], source.line(home))
-    ways = [(0, "here"), (1, "next"), (2, "next but one")]
-    if lines > 2:
-        ways.append((lines, "next of many"))
-    if blank:
-        ways += [(ahead, "paragraph") for ahead in [_paragraph(source, home)] if ahead]
-    for ahead, kind in ways:
-        number = home + ahead
-        if number >= len(source.line_starts) or source.starts[source.line_starts[number]] < lost.offset:
-            continue
-        first = source.line_starts[number]
-        have = source.indent_of(number) if line else 0
-        features = (  # as FEATURES has them
-            *(like, float(blank), log(lines), float(bool(line)), log1p(lost.steps)),
-            words.mentions(source.lexemes[first : first + 6]),
-        )
-        guesses.append(Guess(kind, source.starts[first] + have, features, shift=lost.shift))
-    return guesses
-
-
-def _paragraph(source: Source, home: int) -> int:
-    """Lines from `home` to the first one behind the next blank line; 0 if there is none near."""
-    for ahead in range(1, PARAGRAPH):
-        number = home + ahead
-        if number >= len(source.line_starts):
-            return 0
-        if source.is_blank(number - 1) and not source.is_blank(number):
-            return ahead
-    return 0
 
 
 def _insertion_over(source: Source, lost: Lost, words: Words, out: list[str], at: int) -> list[Guess]:
@@ -200,12 +163,6 @@ def likeness(a: str, b: str) -> float:
     while tail < most - head and a[-1 - tail] == b[-1 - tail]:
         tail += 1
     return (head + tail) / most if most else 0.0
-
-
-def shared_words(line: str, lexemes: list[str]) -> float:
-    """Share of a line's words that a written line holds."""
-    old = set(filter(is_word, lexemes[:60]))
-    return len(old.intersection(LEXEME.findall(line))) / len(old) if old else 0.0
 
 
 def rest_of_affixed(word: str, old: str) -> str:
