@@ -38,6 +38,7 @@ bench: $(READY)
 	$(BIN)/python bench/edits.py
 	$(BIN)/python bench/latency.py
 	$(BIN)/python bench/rewrite.py
+	$(BIN)/python bench/lsp.py
 
 fresh:
 	@folder=$$(mktemp -d) && git clone --quiet . $$folder/specd && cd $$folder/specd && $(MAKE) demo && $(MAKE) test \

@@ -70,7 +70,9 @@ def trace_command(job: str | None, count: int, *, as_json: bool) -> int:
         elif job is None:
             print(trace.describe(record))
         else:
-            print("\n".join(f"{key:18}{value}" for key, value in record.items()))
+            print("\n".join(f"{key:18}{value}" for key, value in record.items() if key != "spans"))
+            if "spans" in record:
+                print("\n".join(["spans", *trace.describe_spans(record)]))
     return errors.DONE
 
 

@@ -167,6 +167,12 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
 
 def describe(record: dict[str, Any]) -> str:
     """One record as a line for people."""
+    if record["kind"] == "editor":
+        return (
+            f"{record['time']}  {record['job']}  {'editor':8} {record['outcome']:10}"
+            f" {record['hunks']} hunks in the buffer, {record['conflicts']} in conflict"
+            f" · {sum(span['name'] == 'apply' for span in record['spans'])} edits · total {record['total_ms']:.0f} ms"
+        )
     drafted = sum(count["accepted"] for count in record["by_proposer"].values())
     share = f" · {100 * drafted / record['tokens']:.0f} % drafted" if record["tokens"] else ""
     first = f" · first hunk {record['first_hunk_ms']:.0f} ms" if record["first_hunk_ms"] is not None else ""
@@ -176,6 +182,15 @@ def describe(record: dict[str, Any]) -> str:
         f" {record['prefill_ms']:.0f} ms{first} · {record['tokens']} tokens in {record['steps']} steps"
         f" ({record['tokens_per_step']:.1f} a step){share} · total {record['total_ms']:.0f} ms"
     )
+
+
+def describe_spans(record: dict[str, Any]) -> list[str]:
+    """The spans of an editor's record, a line each: when, how long, what."""
+    lines = []
+    for span in record["spans"]:
+        rest = " · ".join(f"{key} {value}" for key, value in span.items() if key not in ("name", "start_ms", "ms"))
+        lines.append(f"  {span['start_ms']:10.1f} ms  {span['ms']:8.1f} ms  {span['name']:22} {rest}".rstrip())
+    return lines
 
 
 def _rotate(path: Path) -> None:

@@ -1,6 +1,7 @@
 """`specd lsp`, or `python -m specd.lsp`: the language server over standard input and output."""
 
 import asyncio
+import gc
 import os
 
 from specd.daemon.client import __version__
@@ -15,6 +16,7 @@ async def _serve() -> int:
     server = Server(__version__)
     writer = stdio.Writer(sink)
     server.protocol.set_writer(writer)
+    gc.freeze()  # what is here by now stays; a keystroke need not wait until the collector has looked at it
     status = await stdio.read_messages(reader, server.protocol)
     server.rewrites.cancel(server.rewrites.find(None, None), "the editor is gone")
     writer.close()

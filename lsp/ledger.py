@@ -45,7 +45,9 @@ class Entry:
         present, other = self._core[::-1] if self.is_in else self._core
         if present and other:
             return (present, other) == (change.old, change.new)
-        return len(present) == len(change.old) and len(other) == len(change.new)
+        if (len(present), len(other)) != (len(change.old), len(change.new)):
+            return False
+        return sorted(present) == sorted(change.old) and sorted(other) == sorted(change.new)  # sliding only turns them
 
     @property
     def is_pending(self) -> bool:

@@ -154,7 +154,7 @@ def read(kind: type[T], data: Any) -> T:
     if not isinstance(data, dict):
         raise ValueError(f"must be an object, not {type(data).__name__}")
     values: dict[str, Any] = {}
-    names = {_camel(field.name): field for field in attrs.fields(kind)}  # type: ignore[arg-type]
+    names = {camel(field.name): field for field in attrs.fields(kind)}  # type: ignore[arg-type]
     for key, value in data.items():
         if key not in names:
             raise ValueError(f"has no field {key!r}; known are {', '.join(names)}")
@@ -188,6 +188,7 @@ def _range(key: str, value: Any) -> types.Range:
     return types.Range(types.Position(*places[:2]), types.Position(*places[2:]))
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
+    """The JSON name of a field."""
     first, *rest = name.split("_")
     return first + "".join(part.title() for part in rest)

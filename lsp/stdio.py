@@ -74,7 +74,7 @@ def start_reader(fd: int) -> asyncio.StreamReader:
 async def read_messages(reader: asyncio.StreamReader, protocol: Protocol) -> int:
     """Handle messages until `exit` or the end of input; the exit status."""
     while (body := await _body(reader)) is not None:
-        _handle(body, protocol)
+        handle(body, protocol)
         if protocol.exit_status is not None:
             return protocol.exit_status
     return 1
@@ -97,7 +97,8 @@ async def _body(reader: asyncio.StreamReader) -> bytes | None:
         return None
 
 
-def _handle(body: bytes, protocol: Protocol) -> None:
+def handle(body: bytes, protocol: Protocol) -> None:
+    """Handle one message (or a batch of them), given as JSON."""
     try:
         data = json.loads(body)
     except ValueError:
