@@ -26,6 +26,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 sys.path.insert(0, str(SOURCE))
 
 from specd.lsp import stdio  # noqa: E402
+from specd.lsp.handlers import register  # noqa: E402
 from specd.lsp.ledger import Ledger  # noqa: E402
 from specd.lsp.server import Server  # noqa: E402
 
@@ -90,6 +91,7 @@ class Sink:
 
 def in_process(text: str) -> tuple[Server, Sink]:
     server, sink = Server("bench"), Sink()
+    register(server)
     server.protocol.set_writer(sink)
     for body in (hello(1), opened(text)):
         stdio.handle(body, server.protocol)

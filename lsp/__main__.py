@@ -9,11 +9,13 @@ from specd.lsp import protocol, stdio
 
 
 async def _serve() -> int:
+    from specd.lsp.handlers import register
     from specd.lsp.server import Server
 
     source, sink = stdio.standard_streams()
     reader = stdio.start_reader(source)
     server = Server(__version__)
+    register(server)
     writer = stdio.Writer(sink)
     server.protocol.set_writer(writer)
     gc.freeze()  # what is here by now stays; a keystroke need not wait until the collector has looked at it

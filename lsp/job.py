@@ -5,7 +5,7 @@ import contextlib
 import logging
 import time
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 from lsprotocol import types
 
@@ -32,7 +32,8 @@ from specd.lsp.daemon_job import DaemonJob
 from specd.lsp.delivery import Delivery, Timing
 from specd.lsp.documents import Document
 from specd.lsp.editor_traits import Traits
-from specd.lsp.ledger import Entry, Flip, Ledger
+from specd.lsp.ledger import Flip, Ledger
+from specd.lsp.outcomes import Facts, Severity, said_of
 from specd.lsp.progress import Progress as WorkDone
 from specd.lsp.requests import HunkParams, RegionParams, RewriteResult
 from specd.lsp.spans import Spans
@@ -56,7 +57,7 @@ class Ended:
     """What a job came to. daemon_job: the daemon's name of it, for `specd trace`."""
 
     result: RewriteResult
-    severity: Literal["info", "warning", "error"]
+    severity: Severity
     daemon_job: str
     summary: Summary
 
@@ -237,49 +238,25 @@ class Job:
             self._editor.notify(method, params)
 
     def _ended(self, outcome: Outcome) -> Ended:
+        """What the job came to, with the one message that the user sees."""
         applied = [entry for entry in self.ledger.entries if entry.is_in]
         lost = [entry for entry in self.ledger.entries if not entry.is_in and entry.is_wanted]
-        name, text, severity = self._said(outcome, applied, lost)
+        facts = Facts(
+            hunks=len(applied),
+            lost=[messages.lines_named(entry.start, entry.end) for entry in lost],
+            lines=self._lines,
+            seconds=time.monotonic() - self.spans.began,
+            cancelled=self._why,
+            reason="" if self.ledger.is_touched else self._delivery.reason,
+        )
+        said = said_of(outcome, facts)
         summary = outcome.summary
         result = RewriteResult(
             job=self.number,
-            outcome=name,
-            message=text,
+            outcome=said.name,
+            message=said.message,
             hunks=len(applied),
-            conflicts=[self._named(entry) for entry in lost] if name == "conflict" else [],
+            conflicts=facts.lost if said.name == "conflict" else [],
             summary={key: value for key, value in vars(summary).items() if key not in ("hunks", "lines")},
         )
-        return Ended(result, severity, self._daemon_job, summary)
-
-    def _said(
-        self, outcome: Outcome, applied: list[Entry], lost: list[Entry]
-    ) -> tuple[str, str, Literal["info", "warning", "error"]]:
-        """(name, message, severity) of the outcome: the one that the user sees."""
-        seconds = time.monotonic() - self.spans.began
-        if self._why is not None:
-            return "cancelled", messages.cancelled(self._why, len(applied)), "info"
-        match outcome:
-            case Done(_, summary, notes):
-                told = messages.done(len(applied), seconds, summary, self._lines)
-                if lost:
-                    names = [self._named(entry) for entry in lost]
-                    text = messages.conflicts(names, len(applied) + len(lost), self._reason())
-                    return "conflict", "; ".join([text, *notes]), "warning"
-                return "done", "; ".join([told, *notes]), "warning" if notes else "info"
-            case NoChange(_, notes):
-                return "no_change", "; ".join(["no change needed", *notes]), "info"
-            case Declined(message):
-                return "declined", f"{message}; {messages.kept(len(applied))}", "warning"
-            case Truncated(message):
-                return "truncated", message, "warning"
-            case Cancelled(message):
-                return "cancelled", messages.cancelled(message, len(applied)), "warning"
-            case Failed(code, message):
-                name = "refused" if code in ("refused", "guard", "usage") else "error"
-                return name, f"{message.rstrip('.')}; {messages.kept(len(applied))}", "error"
-
-    def _reason(self) -> str:
-        return "" if self.ledger.is_touched else self._delivery.reason
-
-    def _named(self, entry: Entry) -> str:
-        return messages.lines_named(entry.start, entry.end)
+        return Ended(result, said.severity, self._daemon_job, summary)

@@ -98,7 +98,7 @@ def test_a_race_at_every_edit_still_ends_right(editor: GetEditor) -> None:
     ("instruction", "words", "text"),
     [
         ("nothing", "no change needed", GRID),
-        ("refuse", "the model declined: I cannot do that.; nothing was changed", GRID),
+        ("refuse", "the model declined: I cannot do that; nothing was changed", GRID),
         ("cut", "broke off", None),
         ("fail", "the replay says that the engine fails here", None),
         ("unheard of", "the replay has no answer", GRID),

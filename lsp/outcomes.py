@@ -1,0 +1,63 @@
+"""How a job's end is told: its name for programs, one message for the user, and how grave it is. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from specd.daemon.protocol import Cancelled, Declined, Done, Failed, NoChange, Outcome, Truncated
+from specd.lsp import messages
+
+Severity = Literal["info", "warning", "error"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What this side knows of the job.
+
+    hunks: in the buffer. lost: lines of those that are not, as the user counts them. lines: of the region. cancelled:
+    why, or None. reason: what the editor had against the hunks that are not in, or empty: then the user was faster.
+    """
+
+    hunks: int
+    lost: list[str]
+    lines: int
+    seconds: float
+    cancelled: str | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Said:
+    """The outcome; `name` as in editors/PROTOCOL.md."""
+
+    name: str
+    message: str
+    severity: Severity
+
+
+def said_of(outcome: Outcome, facts: Facts) -> Said:
+    """What is said of the daemon's outcome, given what became of its hunks here."""
+    if facts.cancelled is not None:
+        return Said("cancelled", messages.cancelled(facts.cancelled, facts.hunks), "info")
+    match outcome:
+        case Done(_, summary, notes):
+            if facts.lost:
+                text = messages.conflicts(facts.lost, facts.hunks + len(facts.lost), facts.reason)
+                return Said("conflict", _with(text, notes), "warning")
+            told = messages.done(facts.hunks, facts.seconds, summary, facts.lines)
+            return Said("done", _with(told, notes), "warning" if notes else "info")
+        case NoChange(_, notes):
+            return Said("no_change", _with("no change needed", notes), "info")
+        case Declined(message):
+            return Said("declined", f"{message.rstrip('.')}; {messages.kept(facts.hunks)}", "warning")
+        case Truncated(message):
+            return Said("truncated", f"{message.rstrip('.')}; {messages.kept(facts.hunks)}", "warning")
+        case Cancelled(message):
+            return Said("cancelled", messages.cancelled(message, facts.hunks), "warning")
+        case Failed(code, message):
+            name = "refused" if code in ("refused", "guard", "usage") else "error"
+            return Said(name, f"{message.rstrip('.')}; {messages.kept(facts.hunks)}", "error")
+
+
+def _with(text: str, notes: Sequence[str]) -> str:
+    return "; ".join([text, *notes])
