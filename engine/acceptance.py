@@ -4,12 +4,15 @@ A hazard model: in each band of positions, the share of tokens that were refused
 older counts fading and a prior where little was seen. Survival to a position is the product of what is left.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 _BANDS = (1, 2, 4, 8, 16, 32, 64)  # upper ends of the bands of positions 1, 2, 3-4, 5-8, ...; the last has no end
 _FADE = 0.96  # what is left of a count after one more step of the same kind
 _PRIOR_WEIGHT = 3.0  # tokens that the prior counts as
+
+
+Prior = float | tuple[float, ...]
 
 
 @dataclass
@@ -19,9 +22,10 @@ class _Counts:
 
 
 class Acceptance:
-    """priors: chance that a token is refused before anything was seen, by (proposer, evidence); `default` elsewhere."""
+    """priors: chance that a token is refused before anything was seen, by (proposer, evidence): one for all positions,
+    or one a band; `default` elsewhere."""
 
-    def __init__(self, priors: dict[tuple[str, int], float] | None = None, default: float = 0.3) -> None:
+    def __init__(self, priors: Mapping[tuple[str, int], Prior] | None = None, default: float = 0.3) -> None:
         self._priors = dict(priors or {})
         self._default = default
         self._counts: dict[tuple[str, int], _Counts] = {}
@@ -29,12 +33,15 @@ class Acceptance:
     def hazards(self, proposer: str, evidence: int) -> list[float]:
         """Chance that the next token is refused, for each band."""
         prior = self._priors.get((proposer, evidence), self._default)
+        priors = (prior,) * (len(_BANDS) + 1) if isinstance(prior, float) else prior
         counts = self._counts.get((proposer, evidence), _Counts())
-        out = []
-        for reached, refused in zip(counts.reached, counts.refused, strict=True):
-            hazard = (refused + prior * _PRIOR_WEIGHT) / (reached + _PRIOR_WEIGHT)
+        out, least = [], 1.0
+        for reached, refused, before in zip(counts.reached, counts.refused, priors, strict=True):
+            # a draft that holds so far is, if anything, more likely to hold on
+            expected = min(before, least)
+            hazard = (refused + expected * _PRIOR_WEIGHT) / (reached + _PRIOR_WEIGHT)
+            least = min(least, hazard)
             out.append(hazard)
-            prior = min(prior, hazard)  # a draft that holds so far is, if anything, more likely to hold on
         return out
 
     def survival(self, proposer: str, evidence: int, depth: int) -> list[float]:

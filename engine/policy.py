@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol, runtime_checkable
 
-from specd.engine.acceptance import Acceptance, expected_tokens
+from specd.engine.acceptance import Acceptance, Prior, expected_tokens
 from specd.engine.costs import CostTable
 from specd.engine.draft import EMPTY, Draft, Proposer, Sequence
 from specd.engine.stats import StepRecord
@@ -197,12 +197,23 @@ def matched(draft: Draft, tokens: Tokens[int]) -> int:
     return count
 
 
-# Chance that a drafted token is refused, by (proposer, evidence), before a job has taught better. For n-gram lookup the
-# evidence is the length of the match.
-PRIORS = {
-    ("ngram", 1): 0.6,
-    ("ngram", 2): 0.45,
-    ("ngram", 3): 0.25,
+# Chance that a drafted token is refused, by (proposer, evidence), before a job has taught better; where there are
+# eight, at positions 1, 2, 3-4, 5-8, ..., from 65 on. Measured by replaying real edits (bench/replay.py's cases, Qwen3's
+# tokenizer, a third of the corpus), with a perfect target, so rounded up. For n-gram lookup the evidence is the length
+# of the match; for edits the classes are edit.py's: a copy that goes on (0-3), a guess where to go on (4-8).
+PRIORS: dict[tuple[str, int], Prior] = {
+    ("edit", 0): (0.03, 0.02, 0.02, 0.02, 0.02, 0.02, 0.01, 0.005),
+    ("edit", 1): (0.03, 0.02, 0.02, 0.02, 0.02, 0.02, 0.01, 0.005),
+    ("edit", 2): (0.02, 0.01, 0.01, 0.01, 0.01, 0.01, 0.005, 0.003),
+    ("edit", 3): (0.01, 0.005, 0.005, 0.003, 0.002, 0.002, 0.002, 0.002),
+    ("edit", 4): 0.9,
+    ("edit", 5): (0.8, 0.6, 0.45, 0.25, 0.1, 0.05, 0.05, 0.05),
+    ("edit", 6): (0.65, 0.45, 0.25, 0.12, 0.08, 0.04, 0.02, 0.01),
+    ("edit", 7): (0.4, 0.3, 0.15, 0.07, 0.06, 0.03, 0.02, 0.005),
+    ("edit", 8): (0.2, 0.1, 0.02, 0.03, 0.02, 0.02, 0.01, 0.005),
+    ("ngram", 1): (0.7, 0.6, 0.4, 0.15, 0.1, 0.05, 0.05, 0.05),
+    ("ngram", 2): (0.5, 0.3, 0.16, 0.1, 0.07, 0.03, 0.03, 0.03),
+    ("ngram", 3): (0.23, 0.12, 0.1, 0.05, 0.02, 0.015, 0.015, 0.015),
     ("dflash", 0): 0.15,
     ("draft_model", 0): 0.2,
 }
