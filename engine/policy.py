@@ -198,9 +198,9 @@ def matched(draft: Draft, tokens: Tokens[int]) -> int:
 
 
 # Chance that a drafted token is refused, by (proposer, evidence), before a job has taught better; where there are
-# eight, at positions 1, 2, 3-4, 5-8, ..., from 65 on. Measured by replaying real edits (bench/replay.py's cases, Qwen3's
-# tokenizer, a third of the corpus), with a perfect target, so rounded up. For n-gram lookup the evidence is the length
-# of the match; for edits the classes are edit.py's: a copy that goes on (0-3), a guess where to go on (4-8).
+# eight, at positions 1, 2, 3-4, 5-8, ..., from 65 on. Measured by replaying real edits (cases of bench/replay.py with
+# Qwen3's tokenizer, a third of the corpus) to a perfect target, so rounded up. For n-gram lookup the evidence is the
+# length of the match; for edits the classes are edit.py's: a copy that goes on (0-3), a guess where to go on (4-8).
 PRIORS: dict[tuple[str, int], Prior] = {
     ("edit", 0): (0.03, 0.02, 0.02, 0.02, 0.02, 0.02, 0.01, 0.005),
     ("edit", 1): (0.03, 0.02, 0.02, 0.02, 0.02, 0.02, 0.01, 0.005),
