@@ -180,6 +180,8 @@ class DraftModelProposer:
     def _chain(self, seq: Sequence, k: int) -> Draft:
         """k chained steps; no step's token leaves the device."""
         model, params = self.draft, self._sampling
+        self.context.truncate(len(seq) - 1)  # the newest token is read at any rate
+        self.context.cache.reserve(len(seq) + k - 1 - self.context.cache.length)  # no page is asked for on the way
         positions = torch.arange(len(seq), len(seq) + k, device=model.device)  # of the drafts
         last = self._catch_up(seq)
         tokens: list[Tensor] = []
@@ -199,7 +201,6 @@ class DraftModelProposer:
         """Feeds all committed tokens that are missing, the newest among them, on the grid of prefill chunks.
         -> [1, H], the newest one's row."""
         model, context = self.draft, self.context
-        context.truncate(len(seq) - 1)
         chunk = model.engine.prefill_chunk
         while True:
             start = context.cache.length

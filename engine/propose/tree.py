@@ -15,8 +15,9 @@ from typing import Protocol, runtime_checkable
 
 import torch
 
-from specd.engine.acceptance import Acceptance
+from specd.engine.acceptance import Acceptance, Prior
 from specd.engine.draft import EMPTY, Committed, Draft, Proposer, Sequence
+from specd.engine.policy import PRIORS as CHAIN_PRIORS
 
 _RANKS = 3  # branches at a node that are told apart: the first, the second, all others
 
@@ -70,7 +71,7 @@ class PrefixTree:
     def add(self, tokens: list[int], name: str, evidence: int) -> None:
         """Add a continuation. What of it is there already keeps the greater chance of the two."""
         node, at, length = -1, 0, min(len(tokens), self._depth)
-        survival = self._survival_of(name, evidence, self._depth)
+        survival = self._survival_of(f"{name}/0", evidence, self._depth)
         while at < length and (child := self._child.get((node, tokens[at]))) is not None:
             self.chances[child] = max(self.chances[child], survival[at])
             node, at = child, at + 1
@@ -125,12 +126,10 @@ class PrefixTree:
                 held = 0
                 while held < seen and branch.tokens[held] == truth[held]:
                     held += 1
-                if branch.rank:
-                    name, seen, held = f"{branch.name}/{branch.rank}", min(seen, 1), min(held, 1)
-                else:
-                    name = branch.name
+                if branch.rank:  # of a later branch only the first token has a class of its own
+                    seen, held = min(seen, 1), min(held, 1)
                 if seen:
-                    self._acceptance.record(name, branch.evidence, seen, held)
+                    self._acceptance.record(f"{branch.name}/{branch.rank}", branch.evidence, seen, held)
 
 
 class TreeProposer:
@@ -209,10 +208,18 @@ def _paths(draft: Draft) -> list[Continuation]:
     return [Continuation([tokens[node] for node in path], draft.evidence) for path in leaves]
 
 
-# Chance that a branch's token is refused, before a job has taught better: of a proposer's first branches, and as name/1
-# and name/2 of the second and third ones. For n-gram lookup the evidence is a match's length, see ngram_tree.py.
-PRIORS: dict[tuple[str, int], float] = {
-    **{("ngram", evidence): refused for evidence, refused in enumerate((0.68, 0.53, 0.45, 0.27, 0.14, 0.09, 0.03))},
-    **{("ngram/1", evidence): 0.9 for evidence in range(7)},
-    **{("ngram/2", evidence): 0.96 for evidence in range(7)},
+# Chance that a branch's token is refused, before a job has taught better: name/0 is the first branch at a node, name/1
+# and name/2 the others (their first token alone). What a proposer's chain does, its first branch does. For n-gram
+# lookup the evidence is a match's length in the classes of ngram_tree.py; measured as policy.py's are.
+PRIORS: dict[tuple[str, int], Prior] = {
+    **{(f"{name}/0", evidence): prior for (name, evidence), prior in CHAIN_PRIORS.items()},
+    ("ngram/0", 0): (0.7, 0.5, 0.3, 0.12, 0.06, 0.04, 0.04, 0.04),
+    ("ngram/0", 1): (0.55, 0.3, 0.16, 0.09, 0.07, 0.03, 0.03, 0.03),
+    ("ngram/0", 2): (0.5, 0.26, 0.17, 0.08, 0.07, 0.02, 0.02, 0.02),
+    ("ngram/0", 3): (0.27, 0.17, 0.14, 0.1, 0.08, 0.02, 0.02, 0.02),
+    ("ngram/0", 4): (0.14, 0.12, 0.11, 0.05, 0.05, 0.03, 0.03, 0.03),
+    ("ngram/0", 5): (0.09, 0.08, 0.05, 0.05, 0.04, 0.02, 0.02, 0.02),
+    ("ngram/0", 6): (0.03, 0.02, 0.02, 0.02, 0.01, 0.007, 0.007, 0.007),
+    **{(name, evidence): 0.9 for name in ("ngram/1", "edit/1", "dflash/1", "draft_model/1") for evidence in range(9)},
+    **{(name, evidence): 0.96 for name in ("ngram/2", "edit/2", "dflash/2", "draft_model/2") for evidence in range(9)},
 }

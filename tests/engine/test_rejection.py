@@ -264,3 +264,22 @@ def test_a_sampled_chain_goes_by_the_rejection_rule_and_leaves_the_cache_clean(l
 def test_an_unknown_rule_is_refused(loaded: Loaded) -> None:
     with pytest.raises(ValueError, match="exact or rejection"):
         next(generate(loaded.model, PROMPT, accept="typical"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("has_law", [True, False])
+def test_the_device_is_waited_for_once(monkeypatch: pytest.MonkeyPatch, has_law: bool) -> None:
+    """On the meta device reading a value raises, but for the answer, which is put in its place here."""
+    reads: list[tuple[int, ...]] = []
+
+    def answer(tensor: Tensor) -> list[int]:
+        reads.append(tuple(tensor.shape))
+        return [1, 7, 1, 5, 6, 8]  # one accepted, then 7; the law is one; what was drafted
+
+    monkeypatch.setattr(Tensor, "tolist", answer)
+    draft = Draft(
+        torch.empty(3, dtype=torch.int32, device="meta"), probs=torch.empty(3, 9, device="meta") if has_law else None
+    )
+    logits, positions = torch.empty(4, 9, device="meta"), torch.empty(4, dtype=torch.int64, device="meta")
+    params = SamplingParams(0.8, top_k=5, top_p=0.9, min_p=0.01)
+    assert accept_by_rejection(draft, logits, positions, params) == [5, 7]
+    assert reads == [(6,)]

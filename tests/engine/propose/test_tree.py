@@ -35,7 +35,7 @@ def taught(seed: int) -> Acceptance:
     draw, acceptance = random.Random(seed), Acceptance()
     for _ in range(draw.randint(0, 40)):
         depth = draw.randint(1, 8)
-        name = draw.choice(["a", "b", "a/1", "b/1", "a/2"])
+        name = draw.choice(["a/0", "b/0", "a/1", "b/1", "a/2"])
         acceptance.record(name, draw.randint(0, 2), depth, draw.randint(0, depth))
     return acceptance
 
@@ -74,7 +74,7 @@ def test_by_what_was_learnt_no_chain_of_the_same_size_promises_more(
         assert parent < 0 or tree.chances[node] <= tree.chances[parent] <= 1
     chosen = sum(sorted(tree.chances, reverse=True)[:budget])
     tokens, name, evidence = guesses[0]
-    assert chosen >= expected_tokens(acceptance.survival(name, evidence, min(len(tokens), budget))) - 1 - 1e-9
+    assert chosen >= expected_tokens(acceptance.survival(f"{name}/0", evidence, min(len(tokens), budget))) - 1 - 1e-9
     for leaf in range(len(tree.tokens)):
         path = [leaf]
         while tree.parents[path[0]] >= 0:
@@ -186,12 +186,12 @@ def test_drafts_of_proposers_are_merged_trees_among_them() -> None:
 
 
 def test_what_two_sources_agree_on_has_the_better_ones_chance() -> None:
-    acceptance = Acceptance({("poor", 0): 0.9, ("good", 0): 0.05}, default=0.9)
+    acceptance = Acceptance({("poor/0", 0): 0.9, ("good/0", 0): 0.05}, default=0.9)
     tree = PrefixTree(acceptance, 8)
     tree.add([1, 2, 3], "poor", 0)
     tree.add([1, 2, 4], "good", 0)
-    assert tree.chances[:2] == acceptance.survival("good", 0, 2)
-    assert tree.chances[2] == acceptance.survival("poor", 0, 3)[2]
+    assert tree.chances[:2] == acceptance.survival("good/0", 0, 2)
+    assert tree.chances[2] == acceptance.survival("poor/0", 0, 3)[2]
 
 
 def naive_continuations(row: list[int], seeds: list[list[int]], k: int) -> list[tuple[int, int, list[int]]]:
@@ -296,11 +296,11 @@ def bench_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_learnt_chances_agree_with_the_survival_they_come_from() -> None:
-    acceptance = Acceptance({("a", 0): 0.2, ("a/1", 0): 0.7}, default=0.5)
+    acceptance = Acceptance({("a/0", 0): 0.2, ("a/1", 0): 0.7}, default=0.5)
     tree = PrefixTree(acceptance, 4)
     tree.add([1, 2, 3], "a", 0)
     tree.add([1, 5, 6], "a", 0)
-    survival = acceptance.survival("a", 0, 4)
+    survival = acceptance.survival("a/0", 0, 4)
     assert tree.chances[:3] == survival[:3]
     alternative = survival[0] * acceptance.survival("a/1", 0, 1)[0]
     assert tree.chances[3] == pytest.approx(alternative)
