@@ -32,7 +32,8 @@ def done(hunks: int, seconds: float, summary: Summary, lines: int) -> str:
     if summary.tokens and summary.generate_seconds:
         inner.append(f"{_rate(summary.tokens / summary.generate_seconds)} tok/s")
         inner.append(f"{100 * summary.drafted_share:.0f} % drafted")
-    return f"{_count(hunks, 'hunk')}, {seconds:.1f} s ({', '.join(inner)})"
+    stay, them = ("stays", "it") if hunks == 1 else ("stay", "them")
+    return f"{_count(hunks, 'hunk')} applied so far {stay} (specd.revert takes {them} back)"
 
 
 def conflicts(lost: Sequence[str], total: int, reason: str) -> str:
@@ -50,7 +51,7 @@ def kept(hunks: int) -> str:
     """What a job that did not come to its end leaves behind."""
     if not hunks:
         return "nothing was changed"
-    return f"{_count(hunks, 'hunk')} applied so far stay (specd.revert takes {'it' if hunks == 1 else 'them'} back)"
+    return f"{_count(hunks, 'hunk')} applied so far {'stays' if hunks == 1 else 'stay'} (specd.revert takes {'it' if hunks == 1 else 'them'} back)"
 
 
 def cancelled(why: str, hunks: int) -> str:

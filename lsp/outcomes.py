@@ -56,8 +56,14 @@ def said_of(outcome: Outcome, facts: Facts) -> Said:
             return Said("cancelled", messages.cancelled(message, facts.hunks), "warning")
         case Failed(code, message):
             name = "refused" if code in ("refused", "guard", "usage") else "error"
-            return Said(name, f"{message.rstrip('.')}; {messages.kept(facts.hunks)}", "error")
+            return Said(name, f"{_for_editors(message).rstrip('.')}; {messages.kept(facts.hunks)}", "error")
 
 
 def _with(text: str, notes: Sequence[str]) -> str:
     return "; ".join([text, *notes])
+
+
+def _for_editors(message: str) -> str:
+    """On one line, and with what to do in an editor in place of what to do in a shell."""
+    lines = ["Select fewer lines." if "--range" in line else line for line in message.split("\n")]
+    return " ".join(lines)

@@ -1,0 +1,87 @@
+"""The words of each outcome: one sentence that says what happened and what is left."""
+
+import pytest
+
+from specd.daemon.protocol import Cancelled, Declined, Done, Failed, NoChange, Outcome, Summary, Truncated
+from specd.lsp.messages import reverted
+from specd.lsp.outcomes import Facts, said_of
+
+RUN = Summary(tokens=930, accepted=809, generate_seconds=0.3)
+NONE = Summary()
+
+
+def facts(**changes: object) -> Facts:
+    usual = {"hunks": 5, "lost": [], "lines": 212, "seconds": 0.92, "cancelled": None, "reason": ""}
+    return Facts(**{**usual, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "known", "name", "message"),
+    [
+        (Done("", RUN), {}, "done", "5 hunks, 0.9 s (212 lines, 3.1k tok/s, 87 % drafted)"),
+        (
+            Done("", RUN, ("a note",)),
+            {"hunks": 1},
+            "done",
+            "1 hunk, 0.9 s (212 lines, 3.1k tok/s, 87 % drafted); a note",
+        ),
+        (
+            Done("", RUN),
+            {"lost": ["40-44", "61"]},
+            "conflict",
+            "the text changed under the rewrite: 2 of 7 hunks not applied (lines 40-44, 61)",
+        ),
+        (
+            Done("", RUN),
+            {"hunks": 0, "lost": ["3"], "reason": "the editor refused the edit: read-only"},
+            "conflict",
+            "the editor refused the edit: read-only: 1 of 1 hunk not applied (lines 3)",
+        ),
+        (NoChange(NONE), {"hunks": 0}, "no_change", "no change needed"),
+        (
+            Declined("the model declined: no.", NONE),
+            {"hunks": 0},
+            "declined",
+            "the model declined: no; nothing was changed",
+        ),
+        (
+            Truncated("the answer broke off; lines 8-9 are as before", "", NONE),
+            {"hunks": 2},
+            "truncated",
+            "the answer broke off; lines 8-9 are as before; 2 hunks applied so far stay (specd.revert takes them back)",
+        ),
+        (
+            Cancelled("the daemon was stopped"),
+            {"hunks": 0},
+            "cancelled",
+            "cancelled (the daemon was stopped); nothing was changed",
+        ),
+        (
+            Done("", RUN),
+            {"hunks": 1, "cancelled": "undone"},
+            "cancelled",
+            "cancelled (undone); 1 hunk applied so far stays (specd.revert takes it back)",
+        ),
+        (
+            Failed("refused", "the region has 9 lines; the limit is 4.\nRewrite a part of it: --range A:B.", NONE),
+            {"hunks": 0},
+            "refused",
+            "the region has 9 lines; the limit is 4. Select fewer lines; nothing was changed",
+        ),
+        (
+            Failed("unavailable", "try `specd stop --now`.", NONE),
+            {"hunks": 0},
+            "error",
+            "try `specd stop --now`; nothing was changed",
+        ),
+    ],
+)
+def test_each_outcome_has_its_words(outcome: Outcome, known: dict[str, object], name: str, message: str) -> None:
+    said = said_of(outcome, facts(**known))
+    assert (said.name, said.message) == (name, message)
+
+
+def test_a_revert_says_what_it_left() -> None:
+    assert reverted(0, []) == "there is nothing to take back"
+    assert reverted(1, []) == "took 1 hunk back"
+    assert reverted(0, ["4", "7-9"]) == "took 0 hunks back; left lines 4, 7-9, which changed since"
