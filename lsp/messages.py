@@ -32,8 +32,7 @@ def done(hunks: int, seconds: float, summary: Summary, lines: int) -> str:
     if summary.tokens and summary.generate_seconds:
         inner.append(f"{_rate(summary.tokens / summary.generate_seconds)} tok/s")
         inner.append(f"{100 * summary.drafted_share:.0f} % drafted")
-    stay, them = ("stays", "it") if hunks == 1 else ("stay", "them")
-    return f"{_count(hunks, 'hunk')} applied so far {stay} (specd.revert takes {them} back)"
+    return f"{_count(hunks, 'hunk')}, {seconds:.1f} s ({', '.join(inner)})"
 
 
 def conflicts(lost: Sequence[str], total: int, reason: str) -> str:
@@ -51,7 +50,8 @@ def kept(hunks: int) -> str:
     """What a job that did not come to its end leaves behind."""
     if not hunks:
         return "nothing was changed"
-    return f"{_count(hunks, 'hunk')} applied so far {'stays' if hunks == 1 else 'stay'} (specd.revert takes {'it' if hunks == 1 else 'them'} back)"
+    stay, them = ("stays", "it") if hunks == 1 else ("stay", "them")
+    return f"{_count(hunks, 'hunk')} applied so far {stay} (specd.revert takes {them} back)"
 
 
 def cancelled(why: str, hunks: int) -> str:
