@@ -20,11 +20,13 @@ from specd.engine.propose.edit_guess import Guess, Words
 from specd.engine.propose.edit_recall import Recall
 from specd.engine.propose.edit_rules import MOST_RULES, Rule, RuleBook, as_pattern
 from specd.engine.propose.edit_source import Source, TextTokenizer, TokenText, to_bytes
+from specd.engine.propose.tree import Continuation
 
 INDEXED = 24  # tokens of the row that a step takes into the lookup index
-INDEXED_LOST = 128
+INDEXED_LOST = 64
 PROMPT_TEXT = 200_000  # bytes of the prompt whose words are read
-BRANCHES = 4  # guesses in a tree
+LONGEST = (16, 32, 64, 128, 1 << 30)  # tokens that a guess of each class drafts
+BRANCHES = 6  # guesses in a tree
 LASTING = (6, 40, 128)  # tokens that a copy has held: evidence 1, 2, 3 from there on, 0 below
 WORTH = (0.5, 1.5, 4.0, 12.0)  # tokens that a guess is expected to win: evidence 5, 6, ... from there on, 4 below
 
@@ -70,6 +72,8 @@ class EditProposer:
         cursor = self._cursor
         if cursor.lost is not None and cursor.plan is None:
             self._guess(seq, 1)
+        if cursor.trial is not None and not cursor.index:
+            k = min(k, LONGEST[bisect_right(WORTH, cursor.trial.gain)])
         if cursor.plan is not None:
             cursor.plan.grow(cursor.index + k)
             return _chain(cursor.plan.tokens[cursor.index : cursor.index + k], self._evidence())
@@ -92,6 +96,19 @@ class EditProposer:
         for number, guess in enumerate(guesses):
             tree.add(_tokens_of(guess, budget), main=number == 0)
         return tree.draft(self._evidence())
+
+    def continuations(self, seq: Sequence, k: int) -> list[Continuation]:
+        """The best guesses where the copy was lost, each with its own evidence; else the one that it goes on."""
+        k = min(k, self.max_k)
+        self._follow(seq)
+        cursor = self._cursor
+        if k <= 0:
+            return []
+        if cursor.lost is None or cursor.plan is not None:
+            draft = self.propose(seq, k)
+            return [Continuation(draft.tokens.tolist(), draft.evidence)] if draft.size else []
+        guesses = self._guess(seq, BRANCHES)
+        return [Continuation(row, _worth(guess)) for guess in guesses if (row := _tokens_of(guess, k))]
 
     def observe(self, seq: Sequence, committed: Committed) -> None:
         """Follow what the row gained, whoever drafted it."""
@@ -120,6 +137,7 @@ class EditProposer:
             self._prompt = self._followed = min(seq.prompt_length, len(row))
             self._cursor.words = Words(self._texts.join(row[: self._prompt])[-PROMPT_TEXT:], self._source)
             self._recall.index(row, self._prompt)
+            self._source.index_lines()
         if self._followed < len(row):
             self._recall.index(row, INDEXED)
             self._cursor.advance(row, self._followed, self._prompt)
@@ -129,7 +147,7 @@ class EditProposer:
         """The class of the draft: see `propose`."""
         cursor = self._cursor
         if cursor.trial is not None:
-            return len(LASTING) + 1 + bisect_right(WORTH, cursor.trial.gain)
+            return _worth(cursor.trial)
         return bisect_right(LASTING, cursor.held)
 
     def _guess(self, seq: Sequence, width: int) -> list[Guess]:
@@ -142,6 +160,11 @@ def _chain(tokens: list[int], evidence: int) -> Draft:
     if not tokens:
         return EMPTY
     return Draft(torch.frombuffer(array("i", tokens), dtype=torch.int32), evidence=evidence)
+
+
+def _worth(guess: Guess) -> int:
+    """The evidence for a guess."""
+    return len(LASTING) + 1 + bisect_right(WORTH, guess.gain)
 
 
 def _tokens_of(guess: Guess, count: int) -> list[int]:

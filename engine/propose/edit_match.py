@@ -8,7 +8,7 @@ from specd.engine.propose.edit_source import Source, is_word
 
 DEEPEST = 32  # lexemes of a match that count
 MOST_GUESSES = 6
-MOST_ENDS = 40  # places that are compared
+MOST_ENDS = 32  # places that are compared
 
 
 def nearness(distance: int) -> float:
@@ -33,6 +33,7 @@ def match_guesses(
     newest = out[-1 : -most - 1 : -1]
     bits = list(map(source.bits, newest))
     written = rules.written
+    others = lost.anchors
     scored = []
     for place, length in _ends(source, rules, newest, anchors):
         gained = bits[0] if length == len(lexemes[place]) else bits[0] * 0.6
@@ -45,7 +46,7 @@ def match_guesses(
             gained += bits[depth]
             depth += 1
         near = nearness(place - at)
-        for anchor in lost.anchors:
+        for anchor in others:
             near = max(near, 0.6 * nearness(place - anchor))
         scored.append((near * 2.0 ** min(gained / 2, 60.0), gained, depth, place, length))
     scored.sort(reverse=True)

@@ -144,11 +144,16 @@ class Source:
         """The line holds nothing but blanks."""
         return not "".join(self.line(number)).strip()
 
+    def index_lines(self) -> None:
+        """Sort the lines by what they begin with; done before the first step so that no step pays for it."""
+        lines = ("".join(self.line(number)[:KEY]).strip()[:KEY] for number in range(len(self.line_starts)))
+        self._contents = sorted((line, number) for number, line in enumerate(lines) if line)
+
     def lines_that_begin(self, content: str, limit: int) -> list[int]:
         """Lines whose text behind the indentation begins with `content`; at most `limit`."""
         if self._contents is None:
-            lines = ("".join(self.line(number)[:KEY]).strip()[:KEY] for number in range(len(self.line_starts)))
-            self._contents = sorted((line, number) for number, line in enumerate(lines) if line)
+            self.index_lines()
+        assert self._contents is not None
         content = content[:KEY]
         at = bisect_left(self._contents, (content, -1))
         found: list[int] = []
