@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import sys
 
 from specd.daemon.client import __version__
 from specd.lsp import protocol, stdio
@@ -28,6 +29,11 @@ async def _serve() -> int:
 def main() -> None:
     """Serve one editor, and end with it: the connections of what is under way are closed with the process."""
     protocol.quiet_logs()
+    if sys.stdin.isatty():
+        print(
+            "specd lsp speaks to an editor over stdin and stdout; see editors/PROTOCOL.md. Ctrl-D ends it.",
+            file=sys.stderr,
+        )
     os._exit(asyncio.run(_serve()))
 
 

@@ -22,6 +22,7 @@ Apply = Callable[[types.WorkspaceEdit], Awaitable[types.ApplyWorkspaceEditResult
 _Result = Literal["applied", "refused", "unanswered", "not shown", "stopped"]
 
 _RETRIES: Final = (0.05, 0.15, 0.4)  # seconds before each
+_PATIENCE: Final = 3  # times the usual time for the last edit, where an edit was left unanswered before
 _LAST_RETRIES: Final = 12  # once no hunk follows, and the user is typing
 
 
@@ -99,6 +100,7 @@ class Delivery:
 
     async def _deliver(self) -> None:
         await self._pause(self._sent_at + self._timing.coalesce - time.monotonic())
+        is_last = self._is_closed and not self.streams
         result = await self._send()
         if result == "applied":
             self._failures = 0
@@ -108,7 +110,7 @@ class Delivery:
         self._failures += 1
         is_raced = self._document.version != self._sent_version
         most = _LAST_RETRIES if self._is_closed and is_raced else len(_RETRIES)
-        if self._failures <= most and not (result == "unanswered" and self._is_closed):
+        if self._failures <= most and not (result == "unanswered" and is_last):
             await self._pause(_RETRIES[min(self._failures, len(_RETRIES)) - 1])
         elif not self._is_closed:
             self.streams, self._failures = False, 0  # the rest in one edit at the end
@@ -128,11 +130,16 @@ class Delivery:
             start = self._spans.now()
             self._sent_at = time.monotonic()
             reply = asyncio.ensure_future(self._apply(workspace_edit(self._document, edits, versioned=self._versioned)))
-            reply.add_done_callback(lambda done: done.cancelled() or done.exception())  # a late error is no news
+            reply.add_done_callback(self._hear)
             version = self._sent_version = self._document.version
             result, reply_ms = await self._settle(reply, start)
             self._spans.add("apply", start, hunks=len(changes), version=version, result=result, reply_ms=reply_ms)
             return result
+
+    def _hear(self, reply: "asyncio.Future[types.ApplyWorkspaceEditResult]") -> None:
+        """An answer came, if late: the editor is not silent."""
+        if not reply.cancelled() and reply.exception() is None:
+            self._is_silent = False
 
     async def _settle(
         self, reply: "asyncio.Future[types.ApplyWorkspaceEditResult]", start: float
@@ -169,7 +176,8 @@ class Delivery:
     def _timing_now(self) -> Timing:
         """The last edit may wait for a user; not so with an editor that has not answered before."""
         if self._is_closed and not self.streams:
-            return replace(self._timing, reply=self._timing.reply if self._is_silent else self._timing.last_reply)
+            reply = self._timing.reply * _PATIENCE if self._is_silent else self._timing.last_reply
+            return replace(self._timing, reply=reply)
         return self._timing
 
     async def _wait(self, seconds: float | None) -> None:

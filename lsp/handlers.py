@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcInvalidParams, JsonRpcRequestCancelled
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcRequestCancelled
 
 from specd.daemon import client as daemon
 from specd.daemon.client import SpecdError
@@ -133,7 +133,7 @@ def register(server: Server) -> None:
             request = PrepareRequest(target=target, model=model, client=name)
             reply = await in_thread(lambda: daemon.connect(name=name).prepare(request))
         except (Refused, SpecdError) as error:
-            raise JsonRpcInvalidParams(str(error)) from None
+            raise JsonRpcException(str(error), code=types.LSPErrorCodes.RequestFailed.value) from None
         return PrepareResult(reply.reused, reply.new, reply.replaced)
 
     @feature(requests.REWRITE)

@@ -22,7 +22,8 @@ from specd.lsp.positions import Encoding
 @dataclass(frozen=True)
 class Habits:
     """stale: what becomes of an edit for an older version. echo: when didChange comes, and `echo_seconds` late.
-    answers: whether applyEdit is answered. merges: all edits of one applyEdit are told as a change of the whole text.
+    answers: whether applyEdit is answered, and how late. merges: all edits of one applyEdit are told as a change of the
+    whole text.
     """
 
     name: str | None = "Visual Studio Code"
@@ -31,6 +32,7 @@ class Habits:
     echo: str = "after"
     echo_seconds: float = 0.0
     answers: bool = True
+    answer_seconds: float = 0.0
     merges: bool = False
     progress: bool = True
     plugin: bool = False
@@ -52,7 +54,9 @@ class Buffer:
 class Editor:
     """Starts the server and shakes hands. Everything that the server sends is kept in `received`."""
 
-    def __init__(self, home: Home, habits: Habits = VSCODE, *, trace: str = "off", **options: Any) -> None:
+    def __init__(
+        self, home: Home, habits: Habits = VSCODE, *, trace: str = "off", process_id: int | None = None, **options: Any
+    ) -> None:
         self.home = home
         self.habits = habits
         self.buffers: dict[str, Buffer] = {}
@@ -72,7 +76,8 @@ class Editor:
             cwd=home.work,
         )
         threading.Thread(target=self._read, daemon=True).start()
-        self.initialized = self.request("initialize", self._hello(trace, options))
+        hello = {**self._hello(trace, options), "processId": process_id or os.getpid()}
+        self.initialized = self.request("initialize", hello)
         self.notify("initialized", {})
 
     def _hello(self, trace: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -84,7 +89,7 @@ class Editor:
         }
         if self.habits.plugin:
             capabilities["experimental"] = {"specd": {"inputBox": True, "hunkAck": True, "undoJoin": True}}
-        hello = {"processId": os.getpid(), "rootUri": None, "capabilities": capabilities, "trace": trace}
+        hello = {"rootUri": None, "capabilities": capabilities, "trace": trace}
         if self.habits.name:
             hello["clientInfo"] = {"name": self.habits.name}
         return {**hello, "initializationOptions": {"warm": False, "applyTimeout": 0.4, **options}}
@@ -200,6 +205,7 @@ class Editor:
 
     def _serve(self, message: dict[str, Any]) -> None:
         if message["method"] == "workspace/applyEdit":
+            time.sleep(self.habits.answer_seconds)
             self.on_edit()
             with self._lock:
                 self._apply(message["id"], message["params"]["edit"])

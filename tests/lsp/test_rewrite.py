@@ -48,6 +48,16 @@ def test_an_editor_that_cannot_stream_gets_one_edit_at_the_end(editor: GetEditor
     outcome_is_one(at)
 
 
+def test_an_editor_that_answers_too_late_is_given_the_rest_at_the_end_and_nothing_twice(editor: GetEditor) -> None:
+    at = editor(Habits(name="Helix", answer_seconds=0.7))
+    uri = at.open(GRID)
+    at.rewrite(uri, "stream it")
+    assert at.wait_shown().startswith("specd: 3 hunks")
+    assert at.text(uri) == MESH
+    assert at.edits == 2
+    outcome_is_one(at)
+
+
 @pytest.mark.parametrize("habits", [VSCODE, NEOVIM, SLOW_NEOVIM], ids=["refuses", "drops", "drops late"])
 def test_typing_elsewhere_meanwhile_loses_nothing(editor: GetEditor, habits: Habits) -> None:
     at = editor(habits)
