@@ -32,10 +32,11 @@ from specd.engine import (
 )
 from specd.engine.costs import measure
 from specd.engine.policy import PRIORS
-from specd.engine.propose.dflash import DFlashProposer, load_dflash
+from specd.engine.propose.dflash import DFlashProposer, DFlashTreeProposer, load_dflash
 from specd.engine.propose.draft_model import DraftModelProposer, load_draft_model
 from specd.engine.propose.edit import EditProposer
-from specd.engine.propose.tree import DFlashTreeProposer, NgramTreeProposer
+from specd.engine.propose.ngram_tree import NgramBranches
+from specd.engine.propose.tree import TreeProposer
 from specd.mini import dflash_path, weights_path
 
 KINDS = ("rename", "edit", "free")
@@ -56,13 +57,22 @@ def contenders(loaded: Loaded, options: argparse.Namespace, sampling: SamplingPa
     out: dict[str, Factory] = {"plain": lambda case: None}
     for k in (7, 15, 31):
         out[f"ngram k={k}"] = lambda case, k=k: ngram(case, k)  # type: ignore[misc]
-    out["ngram tree 31"] = lambda case: NgramTreeProposer(31, [tokenizer.encode(text) for text in case.texts])
+
+    def branches(case: Case) -> NgramBranches:
+        return NgramBranches(15, [tokenizer.encode(text) for text in case.texts])
+
+    for budget in (15, 31):
+        out[f"ngram tree {budget}"] = lambda case, budget=budget: TreeProposer([branches(case)], budget=budget)  # type: ignore[misc]
     for k in (16, 32, 64):
         out[f"edit k={k}"] = lambda case, k=k: edit(case, k)  # type: ignore[misc]
     dflash = load_dflash(options.dflash, loaded.model) if Path(options.dflash, "config.json").exists() else None
     if dflash is not None:
         out["dflash"] = lambda case: DFlashProposer(dflash)
-        out["dflash tree 31"] = lambda case: DFlashTreeProposer(DFlashProposer(dflash), 31)
+        for budget in (15, 31):
+            out[f"dflash tree {budget}"] = lambda case, budget=budget: DFlashTreeProposer(  # type: ignore[misc]
+                DFlashProposer(dflash), budget
+            )
+        out["ngram+dflash 31"] = lambda case: TreeProposer([branches(case), DFlashProposer(dflash)], budget=31)
     if options.draft:
         draft = load_draft_model(options.draft, loaded)
         for k in (3, 7):
