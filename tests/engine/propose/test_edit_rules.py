@@ -20,7 +20,7 @@ TEXT = """def area(shape, scale):
 
 def report(shapes, scale):
     for shape in shapes:
-        print(area(shape, scale), other(shape))
+        print(area(shape, scale), other(shape), str(scale))
 """
 
 
@@ -95,6 +95,7 @@ def test_a_rename_is_learnt_from_one_place(texts: TokenText) -> None:
 def test_a_word_that_was_passed_unchanged_is_replaced_only_behind_the_same_lexeme(texts: TokenText) -> None:
     case = Case(texts)
     case.learn("scale", "factor", from_=TEXT.index("report"))
+    assert "str(scale)" in TEXT
     assert case.rewritten() == TEXT.replace(" scale", " factor")
 
 
