@@ -1,0 +1,66 @@
+"""Several continuations of one context, by a search over the whole row."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specd.engine import Committed, Sequence
+from specd.engine.propose.ngram_tree import NgramBranches
+
+
+def naive_continuations(row: list[int], seeds: list[list[int]], k: int) -> list[tuple[int, int, list[int]]]:
+    """(length of match, place, tokens) of every earlier occurrence of at least the newest token, by search."""
+    found = []
+    history: list[int] = []
+    for seed in seeds:
+        history += [*seed, -1]
+    history += row
+    for position in range(1, len(history)):
+        length = 0
+        while length < min(16, position, len(history)) and history[position - 1 - length] == history[-1 - length] != -1:
+            length += 1
+        if length:
+            copied = history[position : position + k]
+            if -1 in copied:
+                copied = copied[: copied.index(-1)]
+            else:
+                while len(copied) < k:
+                    copied.append(history[position:][len(copied) % (len(history) - position)])
+            found.append((length, position, copied))
+    return sorted(found, key=lambda item: (-item[0], -item[1]))
+
+
+ROWS = st.lists(st.integers(0, 2), min_size=1, max_size=40)
+
+
+@given(ROWS, st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12), max_size=2), st.integers(1, 9))
+def test_continuations_are_the_longest_matches_first_and_the_latest_of_equals(
+    row: list[int], seeds: list[list[int]], k: int
+) -> None:
+    source = NgramBranches(9, seeds, width=100)
+    found = source.continuations(Sequence(row, 1), k)
+    expected: list[list[int]] = []
+    for _, _, tokens in naive_continuations(row, seeds, k):
+        if tokens and tokens not in expected:
+            expected.append(tokens)
+    assert [guess.tokens for guess in found] == expected
+    assert [guess.evidence for guess in found] == sorted((guess.evidence for guess in found), reverse=True)
+    few = NgramBranches(9, seeds, width=2)
+    assert few.continuations(Sequence(row, 1), k) == found[:2]
+
+
+@given(ROWS, ROWS, st.integers(0, 40))
+def test_truncated_continuations_are_those_of_a_new_start(row: list[int], other: list[int], length: int) -> None:
+    source = NgramBranches(9, [[0, 1, 2, 0]])
+    source.observe(Sequence(row, 1), Committed([]))
+    source.truncate(length)
+    again = [*row[:length], *other]
+    assert source.continuations(Sequence(again, 1), 5) == NgramBranches(9, [[0, 1, 2, 0]]).continuations(
+        Sequence(again, 1), 5
+    )
+
+
+def test_bad_sizes_are_refused() -> None:
+    for bad in ({"k": 0}, {"width": 0}, {"max_n": 0}):
+        with pytest.raises(ValueError, match="1 or more"):
+            NgramBranches(**bad)  # type: ignore[arg-type]
