@@ -64,6 +64,7 @@ class Editor:
         self.edits = 0  # applyEdit requests that changed a buffer
         self.on_edit: Callable[[], None] = lambda: None  # called before an edit is looked at
         self.readonly = ""
+        self.most_under_way = self._under_way = 0  # edits that were not answered yet
         self._answers: dict[int, dict[str, Any]] = {}
         self._number = 0
         self._lock = threading.RLock()
@@ -105,6 +106,7 @@ class Editor:
         self.edits = 0
         self.on_edit = lambda: None
         self.readonly = ""
+        self.most_under_way = self._under_way
 
     def close_document(self, uri: str) -> None:
         with self._lock:
@@ -205,12 +207,20 @@ class Editor:
 
     def _serve(self, message: dict[str, Any]) -> None:
         if message["method"] == "workspace/applyEdit":
-            time.sleep(self.habits.answer_seconds)
-            self.on_edit()
-            with self._lock:
-                self._apply(message["id"], message["params"]["edit"])
+            self._under_way += 1
+            self.most_under_way = max(self.most_under_way, self._under_way)
+            if self.habits.answer_seconds:
+                threading.Timer(self.habits.answer_seconds, self._edit, [message]).start()
+            else:
+                self._edit(message)
         else:
             self.send({"id": message["id"], "result": None})
+
+    def _edit(self, message: dict[str, Any]) -> None:
+        self.on_edit()
+        with self._lock:
+            self._under_way -= 1
+            self._apply(message["id"], message["params"]["edit"])
 
     def _apply(self, number: int, edit: dict[str, Any]) -> None:
         if edit.get("documentChanges"):

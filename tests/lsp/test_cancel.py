@@ -88,6 +88,18 @@ def test_a_cancelled_request_is_answered_so_and_no_edit_comes_after_it(replay: H
     assert len(at.progress("end")) == len(at.progress("begin"))
 
 
+def test_hunks_that_wait_behind_an_edit_are_not_sent_after_a_cancel(editor: GetEditor) -> None:
+    at = editor(Habits(plugin=True, answer_seconds=0.3))
+    uri = at.open(GRID)
+    number = at.ask("specd/rewrite", {"uri": uri, "instruction": "stream it"})
+    wait_for(lambda: len(at.of("workspace/applyEdit")) == 1)
+    time.sleep(0.2)  # the other hunks have come meanwhile
+    at.notify("$/cancelRequest", {"id": number})
+    assert at.answer(number)["error"]["code"] == -32800
+    time.sleep(0.6)
+    assert len(at.of("workspace/applyEdit")) == 1
+
+
 def test_a_cancel_before_the_first_event_is_as_good(replay: Home, editor: GetEditor) -> None:
     at = editor(PLUGIN)
     uri = at.open(GRID)

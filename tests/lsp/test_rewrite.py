@@ -196,8 +196,8 @@ def test_several_documents_at_once_are_rewritten_each_for_itself(editor: GetEdit
     assert [at.text(uri) for uri in uris] == [MESH + f"# {number}\n" for number in range(3)]
 
 
-def test_two_rewrites_of_one_document_both_arrive(editor: GetEditor) -> None:
-    at = editor()
+def test_two_rewrites_of_one_document_both_arrive_one_edit_at_a_time(editor: GetEditor) -> None:
+    at = editor(Habits(name="Helix", answer_seconds=0.1))
     uri = at.open(GRID + "\n" + GRID.replace("def ", "async def "))
     half = GRID.count("\n")
     for first, last in ((0, half), (half + 1, 2 * half + 1)):
@@ -205,6 +205,7 @@ def test_two_rewrites_of_one_document_both_arrive(editor: GetEditor) -> None:
         at.rewrite(uri, "stream it", range=places)
     at.wait_shown(2)
     assert at.text(uri) == MESH + "\n" + MESH.replace("def ", "async def ")
+    assert at.most_under_way == 1
 
 
 @pytest.mark.parametrize(
