@@ -114,6 +114,17 @@ def test_evidence_tells_a_long_copy_from_a_guess(tokenizer: Tokenizer) -> None:
     assert {1, 2, 3} <= set(seen)
 
 
+def test_the_same_text_in_other_tokens_is_no_divergence(tokenizer: Tokenizer) -> None:
+    at = CODE.index("class Summary")
+    letters = [token for letter in "class Summary" for token in tokenizer.encode(letter)]
+    answer = tokenizer.encode(CODE[:at]) + letters + tokenizer.encode(CODE[at + len("class Summary") :])
+    proposer, seq = EditProposer(tokenizer, CODE), Sequence([1, 2], 2)
+    for token in answer:
+        assert proposer.propose(seq, 8).evidence <= 3  # a copy, never a guess
+        seq.tokens.append(token)
+        proposer.observe(seq, Committed([token]))
+
+
 # -- never harmful --
 
 PARTS = st.sampled_from(
