@@ -125,9 +125,11 @@ class Adaptive:
             self._made.append(Choice(proposer.name, draft))
             if not draft.size:
                 continue
-            depth, rate = self._best_cut(proposer.name, draft.evidence, draft.depth, spent)
-            if depth and rate > best_rate:
-                size = depth if draft.parents is None else draft.size
+            if draft.parents is None:
+                size, rate = self._best_cut(proposer.name, draft.evidence, draft.size, spent)
+            else:
+                size, rate = self._whole_tree(proposer.name, draft, spent)
+            if size and rate > best_rate:
                 best, best_rate, dear = Choice(proposer.name, draft.cut(size)), rate, None
         if trial is not None:
             dear = trial
@@ -172,6 +174,11 @@ class Adaptive:
         draft = proposer.propose(seq, k)
         self._costs.saw_draft(proposer.name, perf_counter() - began)
         return draft
+
+    def _whole_tree(self, name: str, draft: Draft, cost: float) -> tuple[int, float]:
+        """A tree's size and its tokens per second: as deep as it may hold, as dear as all its nodes."""
+        survival = self._acceptance.survival(name, draft.evidence, draft.depth)
+        return draft.size, expected_tokens(survival) / (cost + self._costs.verify(draft.size + 1))
 
     def _best_cut(self, name: str, evidence: int, depth: int, cost: float) -> tuple[int, float]:
         """The draft length with the most tokens per second, and that rate."""

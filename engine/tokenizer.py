@@ -57,7 +57,7 @@ def chat_template(folder: Path) -> jinja2.Template:
 
 
 class Tokenizer:
-    """A model folder's tokenizer. `vocab_size` counts the ids that it knows, added tokens included."""
+    """A model folder's tokenizer. `vocab_size` is one more than the highest id that it knows, added ones too."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
@@ -68,7 +68,7 @@ class Tokenizer:
             self._inner = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises bare Exception
             raise ModelError(f"{path} is broken ({error}); download it again") from None
-        self.vocab_size: int = self._inner.get_vocab_size(with_added_tokens=True)
+        self.vocab_size = max(self._inner.get_vocab(with_added_tokens=True).values(), default=-1) + 1
         added = self._inner.get_added_tokens_decoder()
         self.special_ids = frozenset(number for number, token in added.items() if token.special)
         self._added = {number: token.content.encode() for number, token in added.items()}

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ from specd.engine import (
     load,
 )
 from specd.engine.costs import measure
+from specd.engine.policy import matched
 
 FLAT = {1: 1.0, 2: 1.0, 8: 1.02, 16: 1.03, 32: 1.05, 64: 1.1, 128: 1.2}  # a GPU's shape
 STEEP = {1: 1.0, 2: 1.3, 4: 1.6, 8: 2.2, 16: 3.4, 32: 6.0, 64: 11.0, 128: 21.0}  # a CPU's
@@ -30,10 +32,9 @@ STEEP = {1: 1.0, 2: 1.3, 4: 1.6, 8: 2.2, 16: 3.4, 32: 6.0, 64: 11.0, 128: 21.0} 
 class Scripted:
     """Drafts k tokens of which the first `right` are 1, as all of the truth is; the others are wrong."""
 
-    max_k = 127
-
     def __init__(self, name: str, right: int, evidence: int = 0) -> None:
         self.name, self.right, self.evidence, self.calls = name, right, evidence, 0
+        self.max_k = 127
 
     def propose(self, seq: Sequence, k: int) -> Draft:
         self.calls += 1
@@ -52,7 +53,7 @@ def play(policy: Adaptive, steps: int) -> list[tuple[str | None, int]]:
     for _ in range(steps):
         choice = policy.choose(seq, 200)
         drafted = choice.draft.tokens.tolist()
-        accepted = drafted.index(0) if 0 in drafted else len(drafted)
+        accepted = matched(choice.draft, [1] * 200)
         seq.tokens.extend([1] * (accepted + 1))
         policy.record(StepRecord(choice.proposer, len(drafted), accepted, accepted + 1, 0.0, 0.0))
         out.append((choice.proposer, len(drafted)))
@@ -75,6 +76,21 @@ def test_a_useless_proposer_is_given_up_and_seldom_tried_again() -> None:
     choices = play(Adaptive([proposer], frozen(STEEP, useless=0.03)), 300)
     assert sum(size > 0 for _, size in choices[20:]) <= 6
     assert proposer.calls < 60
+
+
+class Bush(Scripted):
+    """Drafts a root's k children, of which the first is right: one token deep, however wide."""
+
+    def propose(self, seq: Sequence, k: int) -> Draft:
+        chain = super().propose(seq, k)
+        return Draft(chain.tokens, torch.full((k,), -1, dtype=torch.int32), evidence=self.evidence)
+
+
+def test_a_tree_is_charged_for_all_its_rows() -> None:
+    wide, narrow = Bush("wide", 1), Scripted("narrow", 1)
+    wide.max_k, narrow.max_k = 127, 1
+    choices = play(Adaptive([wide, narrow], frozen(STEEP)), 40)
+    assert {name for name, _ in choices[10:]} == {"narrow"}
 
 
 @pytest.mark.parametrize(("cost", "chosen"), [(0.0, 20), (0.25, 20), (50.0, 0)])
