@@ -143,3 +143,21 @@ def test_native_rope_and_store_equal_torch(normed: bool) -> None:
         results.append((q, k, v))
     for ours, theirs in zip(*results, strict=True):
         close(ours, theirs)
+
+
+@pytest.mark.parametrize("spanned", [False, True])
+@pytest.mark.parametrize("start", [0, 5, 70])
+def test_span_attention_sees_each_rows_span_and_nothing_else(ops: Ops, start: int, spanned: bool) -> None:
+    rows, stop = 7, 90
+    k, v, table = random_cache(stop, 2, 20)
+    q = torch.randn(rows, 4, 20)
+    first, last = start + torch.arange(rows) * 2, stop - torch.arange(rows).flip(0)
+    spans = torch.stack([first, last], dim=1)
+    place = torch.arange(stop)
+    mask = (place >= first[:, None]) & (place < last[:, None]) if spanned else (place >= start).expand(rows, stop)
+    out = ops.span_attention(q, k, v, table, PAGE, start, stop, spans if spanned else None)
+    slots = torch.tensor([int(table[p // PAGE]) * PAGE + p % PAGE for p in range(stop)])
+    keys, values = (cache[slots].double().repeat_interleave(2, dim=1) for cache in (k, v))
+    scores = torch.einsum("mhd,nhd->hmn", q.double(), keys) * 20**-0.5
+    weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)
+    close(out.double(), torch.einsum("hmn,nhd->mhd", weights, values))
