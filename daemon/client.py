@@ -67,12 +67,16 @@ def status_if_running() -> dict[str, Any] | None:
 
 
 def keep_trace(record: dict[str, Any]) -> None:
-    """Append a client's own record of a job to the trace file, beside the daemon's. A full disk loses it, silently."""
-    from specd.daemon.paths import trace_path
-    from specd.daemon.settings import Settings
+    """Append a client's own record of a job to the trace file, beside the daemon's, if the settings keep traces. What
+    cannot be written is lost, silently.
+    """
+    from specd.daemon import paths, settings
     from specd.daemon.trace import TraceFile
 
-    TraceFile(trace_path(), Settings().log_size * 1024).append(record)
+    with contextlib.suppress(SpecdError):
+        wanted = settings.load()
+        if wanted.trace:
+            TraceFile(paths.trace_path(), wanted.log_size * 1024).append(record)
 
 
 class Client:

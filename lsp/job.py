@@ -54,12 +54,13 @@ class Editor(Protocol):
 
 @dataclass(frozen=True)
 class Ended:
-    """What a job came to. daemon_job: the daemon's name of it, for `specd trace`."""
+    """What a job came to. daemon_job: the daemon's name of it, for `specd trace`. lines: of the region."""
 
     result: RewriteResult
     severity: Severity
     daemon_job: str
     summary: Summary
+    lines: int
 
 
 class Job:
@@ -259,4 +260,4 @@ class Job:
             conflicts=facts.lost if said.name == "conflict" else [],
             summary={key: value for key, value in vars(summary).items() if key not in ("hunks", "lines")},
         )
-        return Ended(result, said.severity, self._daemon_job, summary)
+        return Ended(result, said.severity, self._daemon_job, summary, self._lines)

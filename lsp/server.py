@@ -10,6 +10,7 @@ from pygls.lsp.server import LanguageServer
 
 from specd.daemon import client as daemon
 from specd.daemon.client import SpecdError
+from specd.lsp import messages
 from specd.lsp.daemon_job import in_thread
 from specd.lsp.documents import Documents
 from specd.lsp.job import Ended, Job
@@ -112,11 +113,10 @@ class Server(LanguageServer):
         spans = [*job.spans.of_daemon(ended.summary), *job.spans.spans]
         spans.sort(key=lambda span: span["start_ms"])
         name = ended.daemon_job or result.job
-        told = [
-            f"job {name} {result.outcome}: {result.message}",
-            f"total {job.spans.now():.0f} ms",
-            job.spans.applies(),
-        ]
+        # figures alone: an outcome's message may quote the model, and the model the user
+        figures = messages.done(result.hunks, job.spans.now() / 1000, ended.summary, ended.lines)
+        lost = f"{len(result.conflicts)} in conflict" if result.conflicts else ""
+        told = [f"job {name} {result.outcome}: {figures}", lost, job.spans.applies()]
         text = " · ".join(part for part in told if part)
         self.window_log_message(types.LogMessageParams(types.MessageType.Info, text))
         if self.protocol.trace != types.TraceValue.Off:

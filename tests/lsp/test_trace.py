@@ -11,9 +11,9 @@ SECRET = "confidential_name"
 
 
 def record_of(home: Home, kind: str) -> dict[str, object]:
-    """The latest record of a kind, as `specd trace --json` gives it."""
+    """The latest record of a kind, as `specd trace --json` gives it; one without a job if there is none."""
     out = home.run("trace", "--json", "-n", 1000).stdout
-    return [record for record in map(json.loads, out.splitlines()) if record["kind"] == kind][-1]
+    return [{"job": ""}, *(record for record in map(json.loads, out.splitlines()) if record["kind"] == kind)][-1]
 
 
 def test_each_job_has_one_line_and_its_spans_where_they_are_wanted(replay: Home, editor_at: GetEditor) -> None:
@@ -41,6 +41,16 @@ def test_each_job_has_one_line_and_its_spans_where_they_are_wanted(replay: Home,
     assert any("reused" in trace.get("verbose", "") for trace in at.of("$/logTrace"))
     at.close()
     assert SECRET not in json.dumps([at.of("window/logMessage"), at.of("$/logTrace")]) + at.errors()
+
+
+def test_what_the_model_says_is_for_the_user_and_not_for_the_log(editor: GetEditor) -> None:
+    at = editor()
+    at.rewrite(at.open(GRID), "refuse")
+    assert "I cannot do that" in at.wait_shown()
+    wait_for(lambda: bool(at.of("window/logMessage")))
+    (line,) = at.of("window/logMessage")
+    assert " declined: 0 hunks" in line["message"]
+    assert "I cannot" not in line["message"]
 
 
 def test_specd_trace_shows_the_editors_part_beside_the_daemons(replay: Home, editor: GetEditor) -> None:
