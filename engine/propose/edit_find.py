@@ -26,7 +26,7 @@ def find_guesses(
     """All guesses, best first."""
     text = (lost.before + lost.since)[-WINDOW:]
     out: list[str] = LEXEME.findall(text)
-    new: list[str] = LEXEME.findall(lost.since[-WINDOW:])
+    new: list[str] = LEXEME.findall(lost.since) if len(lost.since) < WINDOW else out
     at = source.lexeme_at(lost.offset)
     guesses = _after_rules(source, lost, out)
     guesses += _words(source, lost, words, out, new, at)
@@ -54,7 +54,7 @@ def _after_rules(source: Source, lost: Lost, out: list[str]) -> list[Guess]:
     guesses += _undo(source, lost)
     if lost.rest and lost.since and len(lost.since) <= SHORT and "\n" not in lost.since:
         cut = next((i for i, letter in enumerate(lost.rest) if not (letter.isalnum() or letter == "_")), len(lost.rest))
-        for lead in {lost.rest, lost.rest[cut:]} - {""}:
+        for lead in dict.fromkeys(filter(None, (lost.rest, lost.rest[cut:]))):
             features = (float(len(lead) < len(lost.rest)), float(is_word(out[-1])), log1p(lost.steps))
             guesses.append(Guess("rule rest", lost.offset, features, shift=lost.shift, lead=lead))
     return guesses

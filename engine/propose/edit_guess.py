@@ -3,15 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import exp, log1p
+from operator import mul
 
 from specd.engine.propose.edit_plan import Plan
 from specd.engine.propose.edit_rules import Rule
 from specd.engine.propose.edit_source import LEXEME, Source, TokenText, is_word
 from specd.engine.propose.edit_weights import CAP, WEIGHTS
 
-WINDOW = 240  # bytes of output that guesses are made from
+WINDOW = 200  # bytes of output that guesses are made from
 ALIKE = 3  # bytes: guesses that go on with the same ones back each other
-PHRASES = 48  # places of a lexeme in the prompt that are looked at, latest first
+PHRASES = 24  # places of a lexeme in the prompt that are looked at, latest first
 PHRASE = 6  # lexemes that are taken from one
 ANSWER_FENCE = 40  # the fence that opens the answer stands so close to the prompt's end
 
@@ -73,11 +74,10 @@ class Guess:
         self.kind, self.offset, self.features = kind, offset, features
         self.shift, self.lead, self.extra, self.tokens = shift, lead, extra, tokens
         weights = WEIGHTS[kind]
-        score = weights.bias
-        for weight, feature in zip(weights.features, features, strict=True):
-            score += weight * feature
-        self.score = score
-        self.gain = CAP / (1.0 + exp(-score))
+        if len(features) != len(weights.features):
+            raise ValueError(f"a guess of kind {kind} has {len(weights.features)} features, not {len(features)}")
+        self.score = weights.bias + sum(map(mul, weights.features, features))
+        self.gain = CAP / (1.0 + exp(-self.score))
         self.plan: Plan | None = None
         self.next = ""
         self.backing = 0.0  # log1p of the gain of the best guess of another kind that goes on alike
@@ -131,11 +131,16 @@ class Words:
             if not deeper:
                 break
             places, depth = deeper, depth + 1
-        following = [lexemes[place + 1] if place + 1 < len(lexemes) else "" for place in places]
-        best = max(dict.fromkeys(reversed(following)), key=following.count)
-        place = places[len(following) - 1 - following[::-1].index(best)]
+        latest: dict[str, int] = {}
+        counts: dict[str, int] = {}
+        for place in places:
+            lexeme = lexemes[place + 1] if place + 1 < len(lexemes) else ""
+            latest[lexeme] = place
+            counts[lexeme] = counts.get(lexeme, 0) + 1
+        best = max(counts, key=lambda lexeme: (counts[lexeme], latest[lexeme]))
+        place = latest[best]
         text = "".join(lexemes[place + 1 : place + 1 + PHRASE])
-        return text, depth, len(places), following.count(best) / len(places)
+        return text, depth, len(places), counts[best] / len(places)
 
     def mentions(self, lexemes: Iterable[str]) -> float:
         """1.0 if the instruction holds one of the lexemes, else 0.0."""

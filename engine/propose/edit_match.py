@@ -45,7 +45,8 @@ def match_guesses(
                 break
             gained += bits[depth]
             depth += 1
-        near = nearness(place - at)
+        distance = place - at
+        near = 200.0 / (200 + distance) if distance >= 0 else 100.0 / (200 - distance)
         for anchor in others:
             near = max(near, 0.6 * nearness(place - anchor))
         scored.append((near * 2.0 ** min(gained / 2, 60.0), gained, depth, place, length))

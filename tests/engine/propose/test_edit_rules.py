@@ -7,10 +7,12 @@ from following import train
 from hypothesis import given
 from hypothesis import strategies as st
 
+from specd.engine.propose.edit_guess import Guess
 from specd.engine.propose.edit_learn import Seen, learn
 from specd.engine.propose.edit_plan import Rewriter
 from specd.engine.propose.edit_rules import Rule, RuleBook, as_pattern
 from specd.engine.propose.edit_source import Source, TokenText, to_bytes
+from specd.engine.propose.edit_weights import FEATURES, WEIGHTS
 
 TEXT = """def area(shape, scale):
     if shape is None:
@@ -172,3 +174,14 @@ def test_tokens_spliced_around_a_renamed_word_are_the_tokenizers_own(
     case = Case(texts, text)
     case.rules.add(Rule((old,), new))
     assert case.tokens() == texts.encode("".join(piece.text for piece in case.rules.rewrite(0, len(case.source))))
+
+
+def test_every_kind_of_guess_has_a_weight_for_each_of_its_features() -> None:
+    assert {kind: len(row.features) for kind, row in WEIGHTS.items()} == {
+        kind: len(names) for kind, names in FEATURES.items()
+    }
+
+
+def test_a_guess_with_features_that_its_kind_does_not_have_is_refused() -> None:
+    with pytest.raises(ValueError, match="match"):
+        Guess("match", 0, (1.0,))
