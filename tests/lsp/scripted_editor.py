@@ -128,6 +128,12 @@ class Editor:
             at = buffer.text.index(old)
             self._change(uri, [(at, at + len(old), new)])
 
+    def insert(self, uri: str, where: float, new: str) -> None:
+        """Type at a share 0..1 of the buffer."""
+        with self._lock:
+            at = int(where * len(self.buffers[uri].text))
+            self._change(uri, [(at, at, new)])
+
     def rewrite(self, uri: str, instruction: str, **more: Any) -> str:
         """The command that code actions run; the job's name."""
         argument = {"uri": uri, "instruction": instruction, **more}
