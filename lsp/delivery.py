@@ -53,6 +53,7 @@ class Delivery:
         *,
         streams: bool,
         versioned: bool,
+        ignores_version_0: bool = False,
     ) -> None:
         self.reason = ""  # why the last hunks are not in
         self.latest: list[Entry] = []  # of the last edit
@@ -63,6 +64,7 @@ class Delivery:
         self._spans = spans
         self._timing = timing
         self._versioned = versioned
+        self._ignores_version_0 = ignores_version_0
         self._changed = asyncio.Event()
         self._is_closed = self._is_stopped = False
         self._is_silent = False  # the editor left an edit unanswered
@@ -120,6 +122,8 @@ class Delivery:
 
     async def _send(self) -> _Result:
         async with self._document.sending:
+            if self._ignores_version_0 and self._document.version == 0:
+                await self._leave_version_0()
             changes = [] if self._is_stopped else self._ledger.take()
             edits = text_edits(self._document, [splice for _, splice in changes])
             if not edits:
@@ -135,6 +139,18 @@ class Delivery:
             result, reply_ms = await self._settle(reply, start)
             self._spans.add("apply", start, hunks=len(changes), version=version, result=result, reply_ms=reply_ms)
             return result
+
+    async def _leave_version_0(self) -> None:
+        """Insert nothing, and wait for the version that comes of it. From then on the editor checks versions, and no edit
+        can meet a text that the user has changed already.
+        """
+        start = types.Position(0, 0)
+        nothing = types.TextEdit(types.Range(start, start), "")
+        reply = asyncio.ensure_future(self._apply(workspace_edit(self._document, [nothing], versioned=True)))
+        reply.add_done_callback(self._hear)
+        end = time.monotonic() + self._timing.echo
+        while self._document.version == 0 and not self._is_stopped and (left := end - time.monotonic()) > 0:
+            await self._wait(left)
 
     def _hear(self, reply: "asyncio.Future[types.ApplyWorkspaceEditResult]") -> None:
         """An answer came, if late: the editor is not silent."""

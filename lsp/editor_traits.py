@@ -16,7 +16,8 @@ _UNANNOUNCED: Final = ("neovim",)  # takes documentChanges, and does not say so
 @attrs.frozen
 class Traits:
     """streams: hunks may be sent as they come. versioned: edits may name the document's version. applies: knows
-    workspace/applyEdit. plugin: has specd's own plugin, which wants notifications of regions and hunks.
+    workspace/applyEdit. ignores_version_0: an edit for version 0 is made on whatever version there is. plugin: has
+    specd's own plugin, which wants notifications of regions and hunks.
     """
 
     name: str = "an editor"
@@ -27,6 +28,7 @@ class Traits:
     shows_disabled: bool = False
     tags_actions: bool = False
     refactoring: bool = False
+    ignores_version_0: bool = False
     plugin: bool = False
 
 
@@ -51,6 +53,7 @@ def traits_of(params: types.InitializeParams, options: Options) -> Traits:
         shows_disabled=bool(action.disabled_support),
         tags_actions=getattr(action, "tag_support", None) is not None,
         refactoring=bool(edit.metadata_support),
+        ignores_version_0=name.lower().startswith("neovim") and not plugin,  # the plugin checks it
         plugin=bool(plugin),
     )
 

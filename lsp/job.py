@@ -102,6 +102,7 @@ class Job:
             timing,
             streams=traits.streams,
             versioned=traits.versioned,
+            ignores_version_0=traits.ignores_version_0,
         )
         document.observers.append(self._observe)
         document.after.append(self._delivery.wake)

@@ -118,6 +118,15 @@ def test_typing_in_neovim_meanwhile_loses_nothing(nvim: Callable[..., Nvim], deb
     assert at.text == "note = 1  # typed\n" + MESH
 
 
+def test_a_key_typed_just_before_the_first_hunk_is_safe(nvim: Callable[..., Nvim]) -> None:
+    """A buffer that was not changed yet has version 0, which Neovim does not check; it tells the key 150 ms later."""
+    at = nvim(150)
+    at.rewrite("at once")
+    at.api.input("ggO# typed<CR># and more<Esc>")
+    assert at.wait_shown().startswith("specd: 3 hunks")
+    assert at.text == "# typed\n# and more\n" + MESH
+
+
 def test_one_edit_is_one_undo(nvim: Callable[..., Nvim]) -> None:
     at = nvim(0, stream="never")
     at.api.command("let &undolevels=&undolevels")  # what is there now is a state of its own
