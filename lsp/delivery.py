@@ -141,8 +141,8 @@ class Delivery:
             return result
 
     async def _leave_version_0(self) -> None:
-        """Insert nothing, and wait for the version that comes of it. From then on the editor checks versions, and no edit
-        can meet a text that the user has changed already.
+        """Insert nothing, and wait for the version that comes of it. After that the editor checks versions, so no
+        edit can meet a text that the user has changed already.
         """
         start = types.Position(0, 0)
         nothing = types.TextEdit(types.Range(start, start), "")
