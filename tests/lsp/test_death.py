@@ -97,8 +97,10 @@ def test_kills_at_random_points_leave_nothing_behind(own_replay: Home, editor_at
         wait_for(lambda: own_replay.client.status()["jobs"] == {"active": 0, "waiting": 0}, 5)
         at = editor_at(own_replay)
         uri = at.open(GRID)
+    said = len(at.shown)
     at.rewrite(uri, "at once")
-    wait_for(lambda: at.text(uri) == MESH)
+    at.wait_shown(said + 1)
+    assert at.text(uri) == MESH
 
 
 def test_several_editors_share_the_daemon_and_not_their_faults(replay: Home, editor_at: GetEditor) -> None:
