@@ -5,7 +5,7 @@ from math import log, log1p
 from specd.engine.propose.edit_guess import Guess, Lost, Words
 from specd.engine.propose.edit_source import LEXEME, Source, is_word
 
-MOST_LINES = 6  # that begin like the output's current one
+MOST_LINES = 4  # that begin like the output's current one
 PARAGRAPH = 60  # lines ahead in which the next paragraph is looked for
 
 

@@ -7,8 +7,8 @@ from specd.engine.propose.edit_rules import RuleBook
 from specd.engine.propose.edit_source import Source, is_word
 
 DEEPEST = 32  # lexemes of a match that count
-MOST_GUESSES = 6
-MOST_ENDS = 32  # places that are compared
+MOST_GUESSES = 4
+MOST_ENDS = 24  # places that are compared
 
 
 def nearness(distance: int) -> float:
@@ -89,7 +89,7 @@ def _ends(source: Source, rules: RuleBook, newest: list[str], anchors: tuple[int
     if is_word(last):
         for word in rules.written.get(last, ()):
             ends += [(place, len(word)) for place in source.places_near(word, anchors)]
-        for word in source.words_that_begin(last, 6):
+        for word in source.words_that_begin(last, 4):
             ends += [(place, len(last)) for place in source.places_near(word, anchors)[:8]]
     return ends[:MOST_ENDS]
 

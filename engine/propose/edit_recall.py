@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 DEEPEST = 32  # tokens of a match that count
-MOST = 16  # earlier places that are looked at, latest first
+MOST = 12  # earlier places that are looked at, latest first
 _SHIFT = 21
 
 
