@@ -9,8 +9,9 @@ between is learnt from.
 from collections.abc import Sequence as Tokens
 
 from specd.engine.propose.edit_find import find_guesses
-from specd.engine.propose.edit_guess import WINDOW, Guess, Lost, Words
+from specd.engine.propose.edit_guess import Guess, Lost, Words
 from specd.engine.propose.edit_learn import Seen, learn
+from specd.engine.propose.edit_leave import diverge
 from specd.engine.propose.edit_plan import Plan, Rewriter, behind
 from specd.engine.propose.edit_recall import Recalled
 from specd.engine.propose.edit_rules import Piece, Rule, RuleBook, as_pattern
@@ -161,56 +162,10 @@ class Cursor:
         self._credit(plan)
         self.held = 0
         before = self._texts.join(row[max(prompt, at - 2 * CONTEXT - 16) : at])
-        self.lost = self._diverge(rest, ahead, before, written, plan.shift)
+        self.lost = diverge(self.source, self.rules, rest, before, written, plan.shift, self._anchors)
         if self.index <= SOON:
             self.lost.undo = self._settled[0]
         self.plan = self.trial = None
-
-    def _diverge(self, rest: list[Piece], ahead: str, before: str, written: str, shift: int) -> Lost:
-        """Where the copy stopped: in front of the word that came out different."""
-        source = self.source
-        same = 0
-        while same < min(len(written), len(ahead)) and written[same] == ahead[same]:
-            same += 1
-        piece, inside = None, same
-        for candidate in rest:
-            refused = not candidate.text and source.text.startswith(
-                written[inside : inside + 8] or "\0", candidate.start
-            )
-            if inside < len(candidate.text) or (
-                not inside and refused
-            ):  # `refused`: a deletion that did not take place
-                piece = candidate
-                break
-            inside -= len(candidate.text)
-        rule, over = None, ""
-        offset, back = (
-            len(source.text),
-            0,
-        )  # back: bytes of the output before the difference that belong to the divergence
-        if piece is not None and piece.rule is not None:
-            rule = piece.rule
-            back = inside + len(rule.text) - len(piece.text)
-            offset = source.starts[piece.at]
-            if back and not source.text.startswith(rule.text[:back], offset):  # the new text, but not all of it
-                over, offset, back = rule.text[back:], piece.end, 0
-                self.rules.keep(rule, piece.at, wrong=False)
-                rule = None
-            else:
-                self.rules.keep(rule, piece.at, wrong=True)
-        elif piece is not None:
-            offset = max(piece.end - (len(piece.text) - inside), piece.start)
-        if rule is None and not over:
-            lexeme = source.lexeme_at(offset)
-            longer = written[same : same + 1]
-            if lexeme < len(source) and is_word(source.lexemes[lexeme]) and source.starts[lexeme] < offset:
-                back = offset - source.starts[lexeme]
-            elif lexeme and is_word(source.lexemes[lexeme - 1]) and (longer.isalnum() or longer == "_"):
-                back = len(source.lexemes[lexeme - 1])  # a word that was copied whole and goes on
-            offset -= back
-        text = before + written
-        border = max(len(before) + same - back, 0)
-        return Lost(offset, text[:border][-WINDOW:], text[border:], shift, rule, over, list(self._anchors))
 
     def _credit(self, plan: Plan) -> None:
         """Count the rules whose text the target wrote."""
@@ -248,7 +203,11 @@ class Cursor:
             rule = trial.extra
             self.rules.add(rule)
         elif first <= last <= first + FAR and source.starts[last] == trial.offset and len(lost.since) < MOST_LEARNT:
-            rule = learn(self.rules, source, first, last, lost.since + trial.lead, self._seen)
+            written = lost.since + trial.lead
+            ahead = source.lexemes[last] if last < len(source) else ""
+            if is_word(ahead) and (written[-1:].isalnum() or written[-1:] == "_"):
+                written, last = written + ahead, last + 1  # a word that got a new beginning
+            rule = learn(self.rules, source, first, last, written, self._seen)
         self._settled = (lost.offset, rule)
         self._anchors = [anchor for anchor in self._anchors if anchor != last]
         if not 0 <= last - first <= FAR:
