@@ -10,8 +10,8 @@ def diverge(
 ) -> Lost:
     """Where the copy stopped: in front of the word that came out different.
 
-    rest: the pieces that were to come; before: the output's end up to there; written: the token that came instead. A rule
-    whose text this contradicts is told so.
+    rest: the pieces that were to come; before: the output's end up to there; written: the token that came instead. A
+    rule whose text this contradicts is told so.
     """
     ahead = "".join([piece.text for piece in rest])
     same = 0
