@@ -183,6 +183,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes (default 2)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args(argv)
+    if options.k < 1:
+        parser.error(f"-k must be 1 or more, not {options.k}; --proposer plain drafts nothing")
+    if not 0.0 <= options.alpha < float("inf"):
+        parser.error(f"--alpha must be 0 or more, not {options.alpha}")
+    if not Path(options.tokenizer, "tokenizer.json").exists():
+        parser.error(f"no tokenizer.json in {options.tokenizer}")
     try:
         edits = read_edits(options.corpus)
     except (OSError, ValueError) as error:

@@ -36,16 +36,17 @@ class Case:
 def read_edits(path: Path) -> list[dict[str, Any]]:
     """The corpus's lines as dicts. Raises ValueError naming the line that is not an edit."""
     edits = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
         if not line.strip():
             continue
         try:
             edit = json.loads(line)
-            missing = [key for key in ("kind", "instruction", "before", "after") if key not in edit]
-        except ValueError as error:
+            texts = edit if isinstance(edit, dict) else {}
+            missing = [key for key in ("kind", "instruction", "before", "after") if not isinstance(texts.get(key), str)]
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}, line {number}: not JSON ({error})") from None
         if missing:
-            raise ValueError(f"{path}, line {number}: no {', '.join(missing)}")
+            raise ValueError(f"{path}, line {number}: no text under {', '.join(missing)}")
         edits.append(edit)
     return edits
 

@@ -7,6 +7,7 @@ whose old text is not in the region does nothing, and what pairs draft is verifi
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from specd.daemon.rewrite.pair_words import (
     AFFIX,
@@ -25,7 +26,8 @@ from specd.daemon.rewrite.pair_words import (
 )
 
 MOST_PAIRS = 64
-MOST_TEXT = 4000  # characters of the instruction that are read
+MOST_TEXT = 2000  # characters of the instruction that are read
+MOST_TOKENS = 150  # of a sentence
 
 _SED = re.compile(r"(?<![\w/])s([/|#,])((?:\\.|(?!\1).){1,200}?)\1((?:\\.|(?!\1).){0,200}?)\1[gi]*(?![\w/])")
 _ARROWS = r"-+>|=+>|→|⇒|⟶"
@@ -109,7 +111,7 @@ def _renames(sentence: str) -> Iterator[tuple[str, str]]:
 
 def _tokens(sentence: str) -> list[_Token]:
     tokens: list[_Token] = []
-    for found in _TOKEN.finditer(sentence):
+    for found in islice(_TOKEN.finditer(sentence), MOST_TOKENS):
         quoted = next((group for group in found.groups()[:5] if group is not None), None)
         if quoted is not None:
             text = quoted

@@ -119,3 +119,30 @@ def test_the_corpus_beside_the_checkout_gives_the_reference_figures(
         runs = replay.run_corpus(edits, folder, name, k, "region", jobs=1)
         means[name] = replay.report(runs)["all"]["mean"]
     assert means["edit"] > 2 * means["ngram"]
+
+
+@pytest.mark.parametrize(
+    "line", ["5", "null", '"kind instruction before after"', "[" * 100_000, "{", '{"kind": "fix"}']
+)
+def test_a_line_that_is_no_edit_is_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "edits.jsonl"
+    path.write_text(json.dumps(FIX) + "\n" + line + "\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="line 2"):
+        replay_cases.read_edits(path)
+
+
+def test_only_a_line_feed_ends_a_line_of_the_corpus(tmp_path: Path) -> None:
+    path = tmp_path / "edits.jsonl"
+    path.write_text(json.dumps(an_edit(before="a\u2028b\x85c\n"), ensure_ascii=False) + "\n", encoding="utf-8")
+    assert replay_cases.read_edits(path)[0]["before"] == "a\u2028b\x85c\n"
+
+
+@pytest.mark.parametrize(
+    "bad", [["-k", "0"], ["-k", "-3"], ["--alpha", "-1"], ["--alpha", "nan"], ["--tokenizer", "/nowhere"]]
+)
+def test_bad_arguments_are_refused(folder: Path, tmp_path: Path, bad: list[str]) -> None:
+    path = tmp_path / "edits.jsonl"
+    path.write_text(json.dumps(FIX) + "\n", encoding="utf-8")
+    with pytest.raises(SystemExit) as end:
+        replay.main(["--corpus", str(path), "--tokenizer", str(folder), *bad])
+    assert end.value.code == 2
