@@ -27,7 +27,7 @@ from specd.daemon.rewrite.pair_words import (
 
 MOST_PAIRS = 64
 MOST_TEXT = 2000  # characters of the instruction that are read
-MOST_TOKENS = 150  # of a sentence
+MOST_TOKENS = 4 * MOST_PAIRS  # of a sentence: "a -> b," is four
 
 _SED = re.compile(r"(?<![\w/])s([/|#,])((?:\\.|(?!\1).){1,200}?)\1((?:\\.|(?!\1).){0,200}?)\1[gi]*(?![\w/])")
 _ARROWS = r"-+>|=+>|→|⇒|⟶"
