@@ -11,6 +11,7 @@ from typing import Any
 
 import specd.daemon
 from specd.daemon.client import Client
+from specd.daemon.errors import SpecdError
 from specd.daemon.transport import Address
 
 SOURCE = str(Path(specd.daemon.__file__).parents[2])  # where these tests import specd from
@@ -82,6 +83,13 @@ class Home:
 
     def edit(self, path: Path, *args: object) -> "subprocess.CompletedProcess[str]":
         return self.run("edit", path.name, "-i", RENAME, *args)
+
+    def is_busy(self) -> bool:
+        """A daemon answers and works on a job; one that is just dying or not yet up does not."""
+        try:
+            return self.client.is_reachable() and bool(self.client.status()["jobs"]["active"])
+        except SpecdError:
+            return False
 
     def daemon_pid(self) -> int:
         return int(self.client.status()["pid"])

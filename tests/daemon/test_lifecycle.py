@@ -26,7 +26,7 @@ def is_over(process: "subprocess.Popen[str]") -> bool:
 
 
 def busy(home: Home) -> Callable[[], bool]:
-    return lambda: home.client.is_reachable() and home.client.status()["jobs"]["active"] > 0
+    return home.is_busy
 
 
 def test_many_clients_at_once_start_one_daemon(home: Home) -> None:
