@@ -84,6 +84,11 @@ def prefill(
         yield PrefillProgress(end, total), hidden.taps
 
 
+def prefilled(progress: PrefillProgress, taps: torch.Tensor | None) -> Committed:
+    """What proposers observe of one chunk of `prefill`: no token, and the taps of the positions it brought in."""
+    return Committed([], taps=taps, taps_start=progress.done - (0 if taps is None else len(taps)))
+
+
 def generate(
     model: Qwen3,
     ids: Tokens[int],
@@ -188,7 +193,7 @@ class _Job:
         reused = self.stats.reused_tokens = self.cache.length
         begin = time.perf_counter()
         for progress, taps in prefill(self.model, self.seq.tokens, self.cache, self.taps):
-            self._observe(Committed([], taps=taps, taps_start=progress.done - (0 if taps is None else len(taps))))
+            self._observe(prefilled(progress, taps))
             self.stats.seconds_prefill = time.perf_counter() - begin
             yield progress
         self._observe(Committed([]))

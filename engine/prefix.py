@@ -14,9 +14,9 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from specd.engine.draft import Committed, Proposer
+from specd.engine.draft import Proposer
 from specd.engine.draft import Sequence as Growing
-from specd.engine.generate import PrefillDone, PrefillProgress, prefill
+from specd.engine.generate import PrefillDone, PrefillProgress, prefill, prefilled
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
 
@@ -144,8 +144,7 @@ def prepare(
         began = time.perf_counter()
         for progress, rows in prefill(model, [*ids, ids[-1]], kept.cache, taps):  # all of ids, the last one too
             for proposer in watchers:
-                start = progress.done - (0 if rows is None else len(rows))
-                proposer.observe(seq, Committed([], taps=rows, taps_start=start))
+                proposer.observe(seq, prefilled(progress, rows))
             yield progress
         yield PrefillDone(reused, kept.cache.length - reused, time.perf_counter() - began)
     finally:
