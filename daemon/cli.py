@@ -57,9 +57,11 @@ def _run(args: Namespace) -> int:
 
             return stop_command(now=args.now)
         case _:
-            from specd.daemon.commands import trace_command
+            from specd.daemon.commands import trace_command, trace_page_command
 
-            return trace_command(args.job, args.count, as_json=args.json)
+            if args.html is not None:
+                return trace_page_command(args.job, 1 if args.count is None else args.count, args.html)
+            return trace_command(args.job, 10 if args.count is None else args.count, as_json=args.json)
 
 
 def _replay(path: str) -> str:

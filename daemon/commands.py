@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 from specd.daemon import errors, lifecycle, paths, trace, transport
@@ -57,12 +58,8 @@ def stop_command(*, now: bool) -> int:
 
 def trace_command(job: str | None, count: int, *, as_json: bool) -> int:
     """Print the records of the latest `count` jobs, or of one."""
-    if count < 1:
-        raise UsageError("-n must be 1 or more.")
-    records = [record for record in trace.read(paths.trace_path()) if job is None or record["job"] == job]
+    records = _records(job, count)
     if not records:
-        what = f"of job {job} " if job else ""
-        print(f"no record {what}in {paths.trace_path()}", file=sys.stderr)
         return errors.NO_CHANGE
     for record in records[-count:]:
         if as_json:
@@ -70,10 +67,43 @@ def trace_command(job: str | None, count: int, *, as_json: bool) -> int:
         elif job is None:
             print(trace.describe(record))
         else:
-            print("\n".join(f"{key:18}{value}" for key, value in record.items() if key != "spans"))
+            print("\n".join(trace.describe_fields(record)))
             if "spans" in record:
                 print("\n".join(["spans", *trace.describe_spans(record)]))
     return errors.DONE
+
+
+def trace_page_command(job: str | None, count: int, file: str) -> int:
+    """Write the timelines of the latest `count` jobs, or of one, as HTML to `file`. Raises UsageError if it cannot."""
+    from specd.daemon.timeline import timeline_of
+    from specd.daemon.trace_page import page_of
+
+    records = _records(job, count)
+    if not records:
+        return errors.NO_CHANGE
+    names = list(dict.fromkeys(record["job"] for record in reversed(records)))[:count][::-1]
+    timelines = [timeline_of(name, [record for record in records if record["job"] == name]) for name in names]
+    page = page_of(timelines)
+    if file == "-":
+        print(page, end="")
+        return errors.DONE
+    try:
+        Path(file).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {file}: {error.strerror}.") from None
+    print(f"wrote {file}", file=sys.stderr)
+    return errors.DONE
+
+
+def _records(job: str | None, count: int) -> list[dict[str, Any]]:
+    """All records, or those of one job; where there are none it is said. Raises UsageError."""
+    if count < 1:
+        raise UsageError("-n must be 1 or more.")
+    records = [record for record in trace.read(paths.trace_path()) if job is None or record["job"] == job]
+    if not records:
+        what = f"of job {job} " if job else ""
+        print(f"no record {what}in {paths.trace_path()}", file=sys.stderr)
+    return records
 
 
 def _duration(seconds: float) -> str:

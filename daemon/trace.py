@@ -11,6 +11,7 @@ from typing import Any
 from specd.daemon.events import Summary
 
 KEPT = 2  # older trace files kept as trace.jsonl.1, .2
+STEPS_KEPT = 256  # steps of a job that are kept one by one: 5 KB of a record at most
 
 
 @dataclass
@@ -55,6 +56,8 @@ class JobTrace:
     code: str = ""
     notes: list[str] = field(default_factory=list)
     by_proposer: dict[str, ProposerCount] = field(default_factory=dict)
+    each: list[tuple[float, str, int, int, int]] = field(default_factory=list)
+    """Of the first STEPS_KEPT steps: (ms from the queue to its end, proposer, drafted, accepted, emitted)."""
 
     def since(self) -> float:
         """Seconds since the job was queued."""
@@ -64,6 +67,8 @@ class JobTrace:
         """Count one verify step. proposer None: nobody drafted."""
         self.steps += 1
         self.tokens += emitted
+        if len(self.each) < STEPS_KEPT:
+            self.each.append((round(self.since() * 1000, 1), proposer or "none", drafted, accepted, emitted))
         count = self.by_proposer.setdefault(proposer or "none", ProposerCount())
         count.steps += 1
         count.drafted += drafted
@@ -126,6 +131,7 @@ class JobTrace:
             "hunks": self.hunks,
             "lines": self.lines,
             "by_proposer": {name: vars(count) for name, count in self.by_proposer.items()},
+            "each_step": self.each,
         }
 
 
@@ -161,7 +167,7 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
                 record = json.loads(line)
             except ValueError:
                 continue
-            if isinstance(record, dict) and "job" in record:
+            if isinstance(record, dict) and isinstance(record.get("job"), str):
                 yield record
 
 
@@ -182,6 +188,11 @@ def describe(record: dict[str, Any]) -> str:
         f" {record['prefill_ms']:.0f} ms{first} · {record['tokens']} tokens in {record['steps']} steps"
         f" ({record['tokens_per_step']:.1f} a step){share} · total {record['total_ms']:.0f} ms"
     )
+
+
+def describe_fields(record: dict[str, Any]) -> list[str]:
+    """A record's single values, a line each."""
+    return [f"{key:18}{value}" for key, value in record.items() if key not in ("spans", "each_step")]
 
 
 def describe_spans(record: dict[str, Any]) -> list[str]:

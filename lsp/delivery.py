@@ -137,7 +137,8 @@ class Delivery:
             reply.add_done_callback(self._hear)
             version = self._sent_version = self._document.version
             result, reply_ms = await self._settle(reply, start)
-            self._spans.add("apply", start, hunks=len(changes), version=version, result=result, reply_ms=reply_ms)
+            counts = {"hunks": len(changes), "first": self.latest[0].number, "version": version}
+            self._spans.add("apply", start, **counts, result=result, reply_ms=reply_ms)
             return result
 
     async def _leave_version_0(self) -> None:

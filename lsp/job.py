@@ -177,6 +177,7 @@ class Job:
 
     def _take_region(self, event: RegionChosen) -> None:
         self._daemon_job = event.job
+        self.spans.add("region received", self.spans.now())
         start, end = self._asked.lines(event.start_line, event.end_line)
         self._lines = end - start
         self._notify(

@@ -26,13 +26,16 @@ class Spans:
         return span
 
     def of_daemon(self, summary: Summary) -> list[dict[str, Any]]:
-        """What the daemon told of its part, as spans after the request was sent."""
-        sent = next((span["start_ms"] for span in self.spans if span["name"] == "request"), 0.0)
+        """What the daemon told of its part, laid beside ours so that we heard of nothing before it told it."""
+        waited = summary.queue_seconds + summary.load_seconds
+        starts = {span["name"]: span["start_ms"] for span in self.spans}  # the latest of each name
+        told = {"region received": waited, "first hunk received": summary.first_hunk_seconds}
+        latest = [starts[name] - 1000 * at for name, at in told.items() if name in starts and at is not None]
+        sent = max(starts.get("request", 0.0), min(latest, default=0.0))
 
         def at(seconds: float | None) -> float | None:
             return None if seconds is None else round(sent + seconds * 1000, 2)
 
-        waited = summary.queue_seconds + summary.load_seconds
         found = [
             {"name": "queue", "start_ms": at(0), "ms": round(summary.queue_seconds * 1000, 2)},
             {"name": "load", "start_ms": at(summary.queue_seconds), "ms": round(summary.load_seconds * 1000, 2)},
