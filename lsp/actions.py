@@ -43,6 +43,8 @@ def code_actions(
         first, last = document.place(params.range.start)[0], document.place(params.range.end)[0]
         if request := request_in(document.lines, first, last):
             actions.append(make(f"Rewrite with LLM: {request.instruction}", request.instruction, comment=request.line))
+        if traits.asks:
+            actions.append(make("Rewrite with LLM…", ""))
         actions += [make(f"Rewrite: {name}", text) for name, text in offer.presets.items()]
         if offer.last:
             actions.append(make(f"Rewrite again: {offer.last}", offer.last))

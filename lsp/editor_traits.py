@@ -17,7 +17,8 @@ _UNANNOUNCED: Final = ("neovim",)  # takes documentChanges, and does not say so
 class Traits:
     """streams: hunks may be sent as they come. versioned: edits may name the document's version. applies: knows
     workspace/applyEdit. ignores_version_0: an edit for version 0 is made on whatever version there is. plugin: has
-    specd's own plugin, which wants notifications of regions and hunks.
+    specd's own plugin, which wants notifications of regions and hunks. asks: the plugin asks for an instruction itself
+    where a command has none.
     """
 
     name: str = "an editor"
@@ -30,6 +31,7 @@ class Traits:
     refactoring: bool = False
     ignores_version_0: bool = False
     plugin: bool = False
+    asks: bool = False
 
 
 def traits_of(params: types.InitializeParams, options: Options) -> Traits:
@@ -55,6 +57,7 @@ def traits_of(params: types.InitializeParams, options: Options) -> Traits:
         refactoring=bool(edit.metadata_support),
         ignores_version_0=name.lower().startswith("neovim") and not plugin,  # the plugin checks it
         plugin=bool(plugin),
+        asks=bool(plugin.get("inputBox")),
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcRequestCancelled
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from specd.daemon import client as daemon
 from specd.daemon.client import SpecdError
@@ -138,10 +138,7 @@ def register(server: Server) -> None:
 
     @feature(requests.REWRITE)
     async def rewrite(params: RewriteParams) -> RewriteResult:
-        result = await server.wait_for(params)
-        if result.outcome == "cancelled":
-            raise JsonRpcRequestCancelled(result.message)
-        return result
+        return await server.wait_for(params)
 
     @feature(requests.REVERT)
     async def revert(params: JobParams) -> RevertResult:

@@ -1,0 +1,82 @@
+--- Makes the server's edits. Unlike Neovim's own handler it keeps to the version that an edit counts in, says the truth
+--- about what it did, and makes the hunks of one rewrite one undo step.
+
+local M = {}
+
+--- By buffer: the text's version after our last hunk, if the next one may join its undo step.
+---@type table<integer,integer>
+local joins = {}
+
+--- The next edit of the buffer is an undo step of its own.
+---@param bufnr integer
+function M.separate(bufnr)
+  joins[bufnr] = nil
+end
+
+--- The loaded buffer that was told to the server by this URI.
+---@param uri string
+---@return integer?
+function M.buffer_of(uri)
+  return vim.iter(vim.api.nvim_list_bufs()):find(function(bufnr)
+    return vim.api.nvim_buf_is_loaded(bufnr) and vim.uri_from_bufnr(bufnr) == uri
+  end)
+end
+
+---@param bufnr integer
+local function end_undo_step(bufnr)
+  vim.api.nvim_buf_call(bufnr, function()
+    vim.cmd('let &l:undolevels = &l:undolevels')
+  end)
+end
+
+---@param bufnr integer
+local function begin_undo_step(bufnr)
+  if joins[bufnr] == vim.lsp.util.buf_versions[bufnr] then
+    -- It fails right after an undo; then the step stands for itself.
+    pcall(vim.api.nvim_buf_call, bufnr, function()
+      vim.cmd('silent! undojoin')
+    end)
+  else
+    end_undo_step(bufnr)
+  end
+end
+
+---@param change lsp.TextDocumentEdit
+---@param encoding 'utf-8'|'utf-16'|'utf-32'
+---@return string? reason why it was not made
+local function make(change, encoding)
+  local document = change.textDocument
+  local bufnr = M.buffer_of(document.uri)
+  if not bufnr then
+    return 'the buffer is gone'
+  end
+  if not vim.bo[bufnr].modifiable then
+    return 'the buffer is not modifiable'
+  end
+  local version = vim.lsp.util.buf_versions[bufnr]
+  if type(document.version) == 'number' and document.version ~= version then
+    return ('the text changed (version %d, not %d)'):format(version, document.version)
+  end
+  begin_undo_step(bufnr)
+  vim.lsp.util.apply_text_edits(change.edits, bufnr, encoding)
+  joins[bufnr] = vim.lsp.util.buf_versions[bufnr]
+  if bufnr == vim.api.nvim_get_current_buf() and vim.api.nvim_get_mode().mode:match('^[iR]') then
+    end_undo_step(bufnr) -- what is typed next in this insert is the user's step, not ours
+  end
+end
+
+---@param params lsp.ApplyWorkspaceEditParams
+---@param encoding 'utf-8'|'utf-16'|'utf-32'
+---@return lsp.ApplyWorkspaceEditResult
+function M.apply(params, encoding)
+  for at, change in ipairs(params.edit.documentChanges or {}) do
+    local ok, reason = pcall(make, change, encoding)
+    if reason then
+      reason = ok and reason or tostring(reason):gsub('^.-:%d+: ', '')
+      return { applied = false, failureReason = reason, failedChange = at - 1 }
+    end
+  end
+  return { applied = true }
+end
+
+return M

@@ -1,0 +1,80 @@
+--- The client of a buffer: the one that is attached, or one that is started now.
+
+local M = {}
+
+local START_SECONDS = 20
+local POLL_MS = 25
+
+---@param bufnr integer
+---@return vim.lsp.Client?
+function M.of(bufnr)
+  return vim.lsp.get_clients({ bufnr = bufnr, name = 'specd' })[1]
+end
+
+--- Why no server can work on this buffer; nil if one can.
+---@param bufnr integer
+---@return string?
+local function refusal(bufnr)
+  if vim.bo[bufnr].buftype ~= '' then
+    return 'this buffer is not a file; open one'
+  end
+  if vim.api.nvim_buf_get_name(bufnr) == '' then
+    return 'the buffer has no name, so an edit could not find it again; give it one first (:file NAME)'
+  end
+  local config = vim.lsp.config.specd
+  if not config or not config.cmd then
+    return "lsp/specd.lua is not in 'runtimepath'; see :checkhealth specd"
+  end
+  local program = type(config.cmd) == 'table' and config.cmd[1]
+  if program and vim.fn.executable(program) == 0 then
+    return ('the program %q is not found; install specd, or name it in the setting `cmd`'):format(program)
+  end
+end
+
+--- Calls `done` with the client of `bufnr` as soon as it answers, or with nil and the reason.
+---@param bufnr integer
+---@param done fun(client?: vim.lsp.Client, reason?: string)
+function M.ensure(bufnr, done)
+  local client = M.of(bufnr)
+  if client then
+    return done(client)
+  end
+  local reason = refusal(bufnr)
+  if reason then
+    return done(nil, reason)
+  end
+  local config = vim.deepcopy(vim.lsp.config.specd)
+  if type(config.root_dir) ~= 'string' then
+    config.root_dir = vim.fs.root(bufnr, config.root_markers or {})
+  end
+  local id = vim.lsp.start(config, { bufnr = bufnr, reuse_client = config.reuse_client, silent = true })
+  if not id then
+    return done(nil, 'the language server could not be started; see :checkhealth specd')
+  end
+  M._wait(bufnr, id, vim.uv.now() + START_SECONDS * 1000, done)
+end
+
+---@param bufnr integer
+---@param id integer
+---@param deadline integer
+---@param done fun(client?: vim.lsp.Client, reason?: string)
+function M._wait(bufnr, id, deadline, done)
+  local client = vim.lsp.get_client_by_id(id)
+  if not vim.api.nvim_buf_is_valid(bufnr) then
+    return
+  end
+  if client and client.initialized and client.attached_buffers[bufnr] then
+    return done(client)
+  end
+  if not client or client:is_stopped() then
+    return done(nil, 'the language server ended as soon as it was started; see :checkhealth specd')
+  end
+  if vim.uv.now() > deadline then
+    return done(nil, ('the language server did not answer in %d s; see :checkhealth specd'):format(START_SECONDS))
+  end
+  vim.defer_fn(function()
+    M._wait(bufnr, id, deadline, done)
+  end, POLL_MS)
+end
+
+return M

@@ -1,0 +1,255 @@
+--- specd in Neovim: rewrites code where you point at it. `setup` is optional; `vim.lsp.enable('specd')` does. See
+--- |specd.txt|.
+
+local settings = require('specd.settings')
+
+local M = {}
+
+--- Take over settings and, unless `enable` is false, attach the server to the file types of the settings. May be called
+--- again.
+---@param opts? table see |specd-settings|
+function M.setup(opts)
+  settings.current, settings.problems = settings.read(opts)
+  for _, problem in ipairs(settings.problems) do
+    vim.notify('specd: ' .. problem, vim.log.levels.ERROR, { title = 'specd' })
+  end
+  local current = settings.current
+  vim.lsp.config('specd', { cmd = current.cmd, filetypes = current.filetypes, trace = current.trace })
+  if current.enable or vim.lsp.is_enabled('specd') then
+    vim.lsp.enable('specd', current.enable)
+  end
+end
+
+---@param bufnr integer
+---@param target specd.Target
+---@param instruction string
+---@param more? { version?: integer, comment?: integer }
+local function start(bufnr, target, instruction, more)
+  require('specd.prompt').remember(instruction)
+  require('specd.client').ensure(bufnr, function(client, reason)
+    local jobs = require('specd.jobs')
+    if not target:is_held() then
+      return
+    end
+    local range, line = target:range(), target:lines()
+    target:release()
+    if not client then
+      return jobs.say(reason --[[@as string]], vim.log.levels.ERROR)
+    end
+    jobs.start(
+      client,
+      bufnr,
+      vim.tbl_extend('force', {
+        uri = vim.uri_from_bufnr(bufnr),
+        instruction = instruction,
+        range = range,
+        version = vim.lsp.util.buf_versions[bufnr],
+        readonly = vim.bo[bufnr].readonly or not vim.bo[bufnr].modifiable,
+      }, more or {}),
+      line or 0
+    )
+  end)
+end
+
+---@param bufnr integer
+---@return boolean
+local function is_refused(bufnr)
+  local jobs = require('specd.jobs')
+  local reason = jobs.of(bufnr) and 'a rewrite of this buffer is under way; :SpecdCancel ends it'
+    or (vim.bo[bufnr].readonly or not vim.bo[bufnr].modifiable)
+      and 'the buffer is read-only; make it writable first (:set noreadonly modifiable)'
+  if reason then
+    jobs.say(reason, vim.log.levels.WARN)
+  end
+  return reason and true or false
+end
+
+--- Rewrite a part of the current buffer. Without an instruction the user is asked.
+---@param where? specd.Where 'cursor' (the definition around it; the default), 'file', or the first and the last line
+---@param instruction? string
+function M.rewrite(where, instruction)
+  local bufnr = vim.api.nvim_get_current_buf()
+  if is_refused(bufnr) then
+    return
+  end
+  local target = require('specd.target').new(bufnr, where or 'cursor')
+  instruction = vim.trim(instruction or '')
+  if instruction ~= '' then
+    return start(bufnr, target, instruction)
+  end
+  require('specd.prompt').ask(bufnr, target, function(entered)
+    if entered and target:is_held() then
+      start(bufnr, target, entered)
+    else
+      target:release()
+    end
+  end)
+end
+
+--- Run a code action of the server's: what it asks for, in the version of the text that the menu was made for.
+---@param bufnr integer
+---@param asked { range?: lsp.Range, instruction: string, comment?: integer }
+---@param version? integer
+function M.rewrite_asked(bufnr, asked, version)
+  if is_refused(bufnr) then
+    return
+  end
+  local range = asked.range
+  local first = range and range.start.line + 1
+  local target = require('specd.target').new(bufnr, first and { first, first } or 'file')
+  if vim.trim(asked.instruction) ~= '' then
+    local more = { range = range, version = version, comment = asked.comment }
+    return start(bufnr, target, asked.instruction, more)
+  end
+  target:release()
+  local where = 'file' ---@type specd.Where
+  if range then
+    local stop = range['end']
+    local last = (stop.character > 0 or stop.line == range.start.line) and stop.line + 1 or stop.line
+    local is_empty = vim.deep_equal(range.start, stop)
+    where = is_empty and 'cursor' or { first, last }
+  end
+  vim.api.nvim_buf_call(bufnr, function()
+    M.rewrite(where)
+  end)
+end
+
+--- Rewrite by the last instruction.
+---@param where? specd.Where
+function M.again(where)
+  local last = require('specd.prompt').history[1]
+  if not last then
+    return require('specd.jobs').say('there is no instruction yet; :SpecdRewrite asks for one', vim.log.levels.WARN)
+  end
+  M.rewrite(where, last)
+end
+
+--- Cancel the rewrite of this buffer, or of all. What it has changed so far stays.
+---@param all? boolean
+function M.cancel(all)
+  local jobs = require('specd.jobs')
+  local job = jobs.of(vim.api.nvim_get_current_buf())
+  local found = all and jobs.all() or { job }
+  if #found == 0 then
+    local others = #jobs.all()
+    local hint = others > 0 and ('; :SpecdCancel! ends the %d elsewhere'):format(others) or ''
+    return jobs.say('no rewrite is under way here' .. hint)
+  end
+  for _, one in ipairs(found) do
+    local client = vim.lsp.get_client_by_id(one.client_id)
+    if client then
+      local arguments = { { uri = vim.uri_from_bufnr(one.bufnr) } }
+      client:request('workspace/executeCommand', { command = 'specd.cancel', arguments = arguments }, function() end)
+    end
+  end
+end
+
+--- Take back what the last rewrite of this buffer changed, except where it was changed since.
+function M.revert()
+  local jobs = require('specd.jobs')
+  local bufnr = vim.api.nvim_get_current_buf()
+  local client = require('specd.client').of(bufnr)
+  if not client then
+    return jobs.say('there is nothing to take back')
+  end
+  require('specd.apply').separate(bufnr)
+  client:request('specd/revert', { uri = vim.uri_from_bufnr(bufnr) }, function(err, result)
+    if err then
+      return jobs.say(err.message, vim.log.levels.ERROR)
+    end
+    jobs.say(result.message, #result.refused > 0 and vim.log.levels.WARN or vim.log.levels.INFO)
+  end, bufnr)
+end
+
+---@param step 1|-1
+local function jump(step)
+  local hunks = require('specd.marks').hunks(vim.api.nvim_get_current_buf())
+  if #hunks == 0 then
+    return require('specd.jobs').say('no hunk is marked here')
+  end
+  local line = vim.fn.line('.') - 1
+  local found ---@type integer?
+  for at = step > 0 and 1 or #hunks, step > 0 and #hunks or 1, step do
+    if (hunks[at].first - line) * step > 0 then
+      found = at
+      break
+    end
+  end
+  found = found or (step > 0 and 1 or #hunks)
+  vim.cmd("normal! m'")
+  local count = vim.api.nvim_buf_line_count(0)
+  vim.api.nvim_win_set_cursor(0, { math.min(hunks[found].first + 1, count), 0 })
+  vim.cmd('normal! zv^')
+  vim.api.nvim_echo({ { ('specd: hunk %d of %d'):format(found, #hunks) } }, false, {})
+end
+
+function M.next_hunk()
+  jump(1)
+end
+
+function M.previous_hunk()
+  jump(-1)
+end
+
+--- Take the hunk under the cursor back.
+function M.revert_hunk()
+  local bufnr = vim.api.nvim_get_current_buf()
+  local line = vim.fn.line('.') - 1
+  local placed = vim.iter(require('specd.marks').hunks(bufnr)):find(function(one)
+    return one.first <= line and line < math.max(one.last, one.first + 1)
+  end)
+  if not placed then
+    return require('specd.jobs').say('there is no marked hunk under the cursor')
+  end
+  require('specd.apply').separate(bufnr)
+  vim.api.nvim_buf_set_lines(bufnr, placed.first, placed.last, false, placed.hunk.old)
+end
+
+--- Show the old text of the marked hunks, or hide it.
+function M.toggle_old()
+  require('specd.marks').toggle_old(vim.api.nvim_get_current_buf())
+end
+
+--- Remove the marks of hunks; their text stays.
+function M.dismiss()
+  require('specd.marks').dismiss(vim.api.nvim_get_current_buf())
+end
+
+--- For `expr` maps: an operator that asks for the instruction.
+---@return string
+function M.operator()
+  vim.go.operatorfunc = "v:lua.require'specd'._operate"
+  return 'g@'
+end
+
+function M._operate()
+  M.rewrite({ vim.api.nvim_buf_get_mark(0, '[')[1], vim.api.nvim_buf_get_mark(0, ']')[1] })
+end
+
+--- What runs in this buffer, for a status line; empty if nothing does.
+---@return string
+function M.status()
+  local job = require('specd.jobs').of(vim.api.nvim_get_current_buf())
+  return job and ('specd: ' .. job.text) or ''
+end
+
+---@param lead string
+---@param line string the command line
+---@return string[]
+function M.complete(lead, line)
+  local typed = line:match('SpecdRewrite!?%s+(.*)$') or lead
+  local head = #typed - #lead
+  return vim.tbl_map(function(one)
+    return one:sub(head + 1)
+  end, require('specd.prompt').complete(typed))
+end
+
+function M.log()
+  require('specd.log').open()
+end
+
+function M.info()
+  require('specd.info').open()
+end
+
+return M

@@ -1,0 +1,197 @@
+--- What is seen of a rewrite in the buffer: the region while it works, its progress, and the hunks, until they are
+--- changed or dismissed. Extmarks, so all of it moves with the text.
+
+local settings = require('specd.settings')
+
+local M = {}
+
+local api = vim.api
+local region_ns = api.nvim_create_namespace('specd.region')
+local hunk_ns = api.nvim_create_namespace('specd.hunks')
+local old_ns = api.nvim_create_namespace('specd.old')
+
+local links = {
+  SpecdRegion = 'CursorLine',
+  SpecdProgress = 'Comment',
+  SpecdHunk = 'DiffAdd',
+  SpecdHunkSign = 'Added',
+  SpecdDeletedSign = 'Removed',
+  SpecdOld = 'DiffDelete',
+}
+for name, link in pairs(links) do
+  api.nvim_set_hl(0, name, { link = link, default = true })
+end
+
+---@class specd.Hunk
+---@field number integer
+---@field old string[] the lines that were there
+---@field new string[] the lines that are there; empty for a deletion
+
+---@class specd.Placed
+---@field hunk specd.Hunk
+---@field first integer 0-based
+---@field last integer half open
+
+---@type table<integer,table<integer,specd.Hunk>> by buffer and extmark
+local hunks = {}
+
+--- Show that lines [first, last) are being rewritten.
+---@param bufnr integer
+---@param first integer
+---@param last integer
+function M.show_region(bufnr, first, last)
+  if settings.current.region then
+    local count = api.nvim_buf_line_count(bufnr)
+    api.nvim_buf_set_extmark(bufnr, region_ns, math.min(first, count), 0, {
+      id = 1,
+      end_row = math.min(last, count),
+      hl_group = 'SpecdRegion',
+      hl_eol = true,
+      right_gravity = false,
+      end_right_gravity = true,
+      priority = 90,
+    })
+  end
+  local progress = api.nvim_buf_get_extmark_by_id(bufnr, region_ns, 2, { details = true })
+  if progress[1] then
+    M.show_progress(bufnr, progress[3].virt_text[1][1], first)
+  end
+end
+
+--- Show `text` beside the first line of the region, or beside `line`.
+---@param bufnr integer
+---@param text string
+---@param line? integer
+function M.show_progress(bufnr, text, line)
+  if not settings.current.progress then
+    return
+  end
+  local at = api.nvim_buf_get_extmark_by_id(bufnr, region_ns, 2, {})
+  line = line or at[1] or 0
+  api.nvim_buf_set_extmark(bufnr, region_ns, math.min(line, api.nvim_buf_line_count(bufnr) - 1), 0, {
+    id = 2,
+    virt_text = { { text, 'SpecdProgress' } },
+    virt_text_pos = 'eol',
+    right_gravity = false,
+  })
+end
+
+--- The rewrite is over.
+---@param bufnr integer
+function M.hide_region(bufnr)
+  if api.nvim_buf_is_valid(bufnr) then
+    api.nvim_buf_clear_namespace(bufnr, region_ns, 0, -1)
+  end
+end
+
+--- Mark a hunk whose new text is lines [first, last).
+---@param bufnr integer
+---@param number integer
+---@param first integer
+---@param last integer
+---@param old string[]
+function M.add_hunk(bufnr, number, first, last, old)
+  if not settings.current.hunks then
+    return
+  end
+  local new = api.nvim_buf_get_lines(bufnr, first, last, false)
+  local options ---@type vim.api.keyset.set_extmark
+  if #new == 0 then
+    local text = ('%d line%s deleted'):format(#old, #old == 1 and '' or 's')
+    options = { sign_text = '▔', sign_hl_group = 'SpecdDeletedSign', virt_text = { { text, 'SpecdProgress' } } }
+  else
+    options = { sign_text = '▎', sign_hl_group = 'SpecdHunkSign', hl_group = 'SpecdHunk', hl_eol = true }
+    options.end_row = first + #new
+    options.invalidate, options.undo_restore = true, false
+  end
+  options.priority = 100
+  local id = api.nvim_buf_set_extmark(bufnr, hunk_ns, math.min(first, api.nvim_buf_line_count(bufnr)), 0, options)
+  hunks[bufnr] = hunks[bufnr] or {}
+  hunks[bufnr][id] = { number = number, old = old, new = new }
+end
+
+--- The hunk is out of the buffer again.
+---@param bufnr integer
+---@param number integer
+function M.remove_hunk(bufnr, number)
+  for id, hunk in pairs(hunks[bufnr] or {}) do
+    if hunk.number == number then
+      M._remove(bufnr, id)
+    end
+  end
+end
+
+---@param bufnr integer
+---@param id integer
+function M._remove(bufnr, id)
+  api.nvim_buf_del_extmark(bufnr, hunk_ns, id)
+  api.nvim_buf_del_extmark(bufnr, old_ns, id)
+  hunks[bufnr][id] = nil
+end
+
+--- Remove the marks of hunks whose text is no longer as it was written.
+---@param bufnr integer
+---@return boolean whether any is left
+function M.remove_changed(bufnr)
+  for id, hunk in pairs(hunks[bufnr] or {}) do
+    local placed = M._placed(bufnr, id, hunk)
+    if not placed or not vim.deep_equal(api.nvim_buf_get_lines(bufnr, placed.first, placed.last, false), hunk.new) then
+      M._remove(bufnr, id)
+    end
+  end
+  return next(hunks[bufnr] or {}) ~= nil
+end
+
+---@param bufnr integer
+---@param id integer
+---@param hunk specd.Hunk
+---@return specd.Placed?
+function M._placed(bufnr, id, hunk)
+  local mark = api.nvim_buf_get_extmark_by_id(bufnr, hunk_ns, id, { details = true })
+  if not mark[1] or mark[3].invalid then
+    return nil
+  end
+  return { id = id, hunk = hunk, first = mark[1], last = mark[1] + #hunk.new }
+end
+
+--- The hunks that are marked, top to bottom.
+---@param bufnr integer
+---@return specd.Placed[]
+function M.hunks(bufnr)
+  local placed = {} ---@type specd.Placed[]
+  for id, hunk in pairs(hunks[bufnr] or {}) do
+    placed[#placed + 1] = M._placed(bufnr, id, hunk)
+  end
+  table.sort(placed, function(a, b)
+    return a.first < b.first or (a.first == b.first and a.last < b.last)
+  end)
+  return placed
+end
+
+--- Remove all marks of hunks.
+---@param bufnr integer
+function M.dismiss(bufnr)
+  hunks[bufnr] = nil
+  if api.nvim_buf_is_valid(bufnr) then
+    api.nvim_buf_clear_namespace(bufnr, hunk_ns, 0, -1)
+    api.nvim_buf_clear_namespace(bufnr, old_ns, 0, -1)
+  end
+end
+
+--- Show the old lines above each hunk, or hide them.
+---@param bufnr integer
+function M.toggle_old(bufnr)
+  if #api.nvim_buf_get_extmarks(bufnr, old_ns, 0, -1, { limit = 1 }) > 0 then
+    return api.nvim_buf_clear_namespace(bufnr, old_ns, 0, -1)
+  end
+  for _, placed in ipairs(M.hunks(bufnr)) do
+    local lines = vim.tbl_map(function(line)
+      return { { line == '' and ' ' or line, 'SpecdOld' } }
+    end, placed.hunk.old)
+    local row = math.min(placed.first, api.nvim_buf_line_count(bufnr) - 1)
+    local above = row == placed.first
+    api.nvim_buf_set_extmark(bufnr, old_ns, row, 0, { id = placed.id, virt_lines = lines, virt_lines_above = above })
+  end
+end
+
+return M

@@ -1,0 +1,85 @@
+--- What is to be rewritten, held by an extmark, so that it is still the same place after the user has thought about the
+--- instruction, or the server has been started.
+
+local api = vim.api
+local ns = api.nvim_create_namespace('specd.target')
+
+---@alias specd.Where 'file'|'cursor'|{[1]:integer,[2]:integer} lines as a user counts them
+
+---@class specd.Target
+---@field bufnr integer
+---@field where specd.Where
+---@field mark? integer
+---@field is_released? boolean
+local Target = {}
+Target.__index = Target
+
+local M = {}
+
+---@param bufnr integer
+---@param where specd.Where
+---@return specd.Target
+function M.new(bufnr, where)
+  local self = setmetatable({ bufnr = bufnr, where = where }, Target)
+  if where ~= 'file' then
+    local count = api.nvim_buf_line_count(bufnr)
+    local first, last ---@type integer, integer
+    if where == 'cursor' then
+      first = api.nvim_win_get_cursor(vim.fn.bufwinid(bufnr) > 0 and vim.fn.bufwinid(bufnr) or 0)[1] - 1
+      last = first
+    else
+      first, last = where[1] - 1, where[2]
+    end
+    self.mark = api.nvim_buf_set_extmark(bufnr, ns, math.min(first, count - 1), 0, {
+      end_row = math.min(last, count),
+    })
+  end
+  return self
+end
+
+--- 0-based, half open; nil for the file.
+---@return integer?, integer?
+function Target:lines()
+  if not self.mark then
+    return nil, nil
+  end
+  local mark = api.nvim_buf_get_extmark_by_id(self.bufnr, ns, self.mark, { details = true })
+  return mark[1], mark[3].end_row
+end
+
+--- As the server is asked; nil for the file. An empty range stands for the definition around it.
+---@return lsp.Range?
+function Target:range()
+  local first, last = self:lines()
+  if not first then
+    return nil
+  end
+  return { start = { line = first, character = 0 }, ['end'] = { line = last, character = 0 } }
+end
+
+--- For the prompt.
+---@return string
+function Target:name()
+  local first, last = self:lines()
+  if not first or not last then
+    return 'the file'
+  elseif self.where == 'cursor' then
+    return ('around line %d'):format(first + 1)
+  end
+  return last - first == 1 and ('line %d'):format(last) or ('lines %d-%d'):format(first + 1, last)
+end
+
+--- Whether the place is still there, and wanted.
+---@return boolean
+function Target:is_held()
+  return not self.is_released and api.nvim_buf_is_loaded(self.bufnr)
+end
+
+function Target:release()
+  self.is_released = true
+  if self.mark and api.nvim_buf_is_valid(self.bufnr) then
+    api.nvim_buf_del_extmark(self.bufnr, ns, self.mark)
+  end
+end
+
+return M
