@@ -2,7 +2,7 @@
 
 from math import log, log1p
 
-from specd.engine.propose.edit_guess import Guess, Lost, Words
+from specd.engine.propose.edit_guess import WINDOW, Guess, Lost, Words
 from specd.engine.propose.edit_source import LEXEME, Source, is_word
 
 MOST_LINES = 4  # that begin like the output's current one
@@ -34,7 +34,7 @@ def line_guesses(source: Source, lost: Lost, words: Words, text: str, at: int) -
     since = lost.since.rstrip(" \t")
     lines = since.count("\n")
     blank = since.endswith("\n\n")
-    like = shared_words(since.rstrip("\n").rsplit("\n", 1)[-1], source.line(home))
+    like = shared_words(since[-WINDOW:].rstrip("\n").rsplit("\n", 1)[-1], source.line(home, 60))
     ways = [(0, "here"), (1, "next"), (2, "next but one")]
     if lines > 2:
         ways.append((lines, "next of many"))
@@ -67,5 +67,5 @@ def _paragraph(source: Source, home: int) -> int:
 
 def shared_words(line: str, lexemes: list[str]) -> float:
     """Share of a line's words that a written line holds."""
-    old = set(filter(is_word, lexemes[:60]))
+    old = set(filter(is_word, lexemes))
     return len(old.intersection(LEXEME.findall(line))) / len(old) if old else 0.0

@@ -1,19 +1,19 @@
 """The rest of the answer as it would be if the copy went on: rewritten source from one place on, as tokens, grown as
 needed."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence as Tokens
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from specd.engine.propose.edit_rules import Piece, Rule, RuleBook
 from specd.engine.propose.edit_source import Source, TokenText, is_seam
 
-MOST_ENCODED = 4096  # short texts whose tokens are remembered
+MOST_ENCODED = 4096  # short texts, and rewritten units, whose tokens are remembered
 
 
-@dataclass(frozen=True)
-class Chunk:
+class Chunk(NamedTuple):
     """The tokens of a unit, or of the rest of one, and the pieces of text that they spell; None: the unit as it
     stands."""
 
@@ -21,31 +21,43 @@ class Chunk:
     pieces: list[Piece] | None = None
 
 
+@dataclass(frozen=True)
+class _Places:
+    """Where a unit's tokens begin: byte offset -> index, and of those where none reaches across, in order."""
+
+    tokens: dict[int, int]
+    seams: list[int]
+
+
 class Rewriter:
-    """Rewritten units and their tokens, kept until a rule changes."""
+    """Rewritten units and their tokens. A unit is rewritten anew when a rule changes, and tokenized anew if that
+    changed its text."""
 
     def __init__(self, source: Source, rules: RuleBook, tokens: TokenText) -> None:
         self.source, self.rules, self.tokens = source, rules, tokens
-        self._units: dict[tuple[int, int], Chunk] = {}
-        self._ends: dict[int, dict[int, int]] = {}
+        self._plain = [Chunk(ids) for ids in source.unit_tokens]
+        self._units: dict[tuple[int, int], tuple[int, Chunk]] = {}  # (unit, shift) -> version of the rules, result
+        self._places: dict[int, _Places] = {}
         self._encoded: dict[str, list[int]] = {}
-        self._version = -1
 
     def unit(self, unit: int, shift: int, extra: Rule | None = None) -> Chunk:
         """A unit under the rules, `extra` before them, its line moved right by `shift` blanks (left if negative)."""
-        source = self.source
+        source, rules = self.source, self.rules
         first, last = source.unit_lexemes[unit], source.unit_lexemes[unit + 1]
-        if not shift and not self.rules.touch(source.lexemes[first:last], extra):
-            return Chunk(source.unit_tokens[unit])
-        if self._version != self.rules.version:
-            self._units.clear()
-            self._version = self.rules.version
-        chunk = self._units.get((unit, shift)) if extra is None else None
-        if chunk is None:
-            pieces = shifted(source, self.rules.rewrite(first, last, extra), shift)
+        if not shift and not rules.touch(source.lexemes[first:last], extra):
+            return self._plain[unit]
+        known = self._units.get((unit, shift))
+        if known is not None and known[0] == rules.version and extra is None:
+            return known[1]
+        pieces = shifted(source, rules.rewrite(first, last, extra), shift)
+        if known is not None and known[1].pieces == pieces:
+            chunk = known[1]
+        else:
             chunk = Chunk(self.tokenize(unit, pieces), pieces)
-            if extra is None:
-                self._units[unit, shift] = chunk
+        if extra is None:
+            if len(self._units) >= MOST_ENCODED:
+                self._units.clear()
+            self._units[unit, shift] = rules.version, chunk
         return chunk
 
     def rest(self, offset: int, shift: int, extra: Rule | None = None) -> list[Piece]:
@@ -70,62 +82,70 @@ class Rewriter:
     def tokenize(self, unit: int, pieces: list[Piece], context: str = "") -> list[int]:
         """Tokens of `context` and the pieces behind it: the unit's own tokens wherever they copy it, between seams,
         and new ones around what was changed."""
-        source = self.source
-        start = source.unit_starts[unit]
-        ends = self._token_ends(unit)
-        own, text = source.unit_tokens[unit], source.text
+        places = self._places_of(unit)
+        at, seams = places.tokens, places.seams
+        own, text = self.source.unit_tokens[unit], self.source.text
         ids: list[int] = []
         pending = context  # text that waits to be tokenized
+        last = len(pieces) - 1
         for number, piece in enumerate(pieces):
-            if (
-                piece.rule is not None
-                or len(piece.text) != piece.end - piece.start
-                or piece.text != text[piece.start : piece.end]
-            ):
+            begin, stop = piece.start, piece.end
+            if piece.rule is not None or len(piece.text) != stop - begin or piece.text != text[begin:stop]:
                 pending += piece.text
                 continue
-            begin, stop = piece.start, piece.end
-            if pending or begin not in ends:
-                while begin < stop and not (is_seam(text, begin) and begin in ends):
-                    begin += 1
-            if number + 1 < len(pieces) or stop not in ends:
-                while stop > begin and not (is_seam(text, stop) and stop in ends):
-                    stop -= 1
+            if pending or begin not in at:
+                seam = bisect_left(seams, begin)
+                begin = seams[seam] if seam < len(seams) else stop
+            if number < last or stop not in at:
+                seam = bisect_right(seams, stop) - 1
+                stop = seams[seam] if seam >= 0 else begin
             if begin >= stop:
                 pending += piece.text
                 continue
-            ids += self.encode(pending + text[piece.start : begin])
-            ids += own[ends[begin] : ends[stop]]
+            if pending := pending + text[piece.start : begin]:
+                ids += self.encode(pending)
+            ids += own[at[begin] : at[stop]]
             pending = text[stop : piece.end]
-        return ids + self.encode(pending) if pending or start < 0 else ids
+        return ids + self.encode(pending) if pending else ids
 
-    def _token_ends(self, unit: int) -> dict[int, int]:
-        """Byte offset -> index of the unit's token that begins there."""
-        ends = self._ends.get(unit)
-        if ends is None:
-            ids, start, text = self.source.unit_tokens[unit], self.source.unit_starts[unit], self.tokens
-            lengths = accumulate([len(text[token]) for token in ids], initial=start)
-            ends = self._ends[unit] = {offset: index for index, offset in enumerate(lengths)}
-        return ends
+    def _places_of(self, unit: int) -> _Places:
+        places = self._places.get(unit)
+        if places is None:
+            texts, text = self.tokens, self.source.text
+            ends = accumulate(
+                map(len, map(texts.__getitem__, self.source.unit_tokens[unit])), initial=self.source.unit_starts[unit]
+            )
+            at = {offset: index for index, offset in enumerate(ends)}
+            places = self._places[unit] = _Places(at, [offset for offset in at if is_seam(text, offset)])
+        return places
 
 
 def shifted(source: Source, pieces: list[Piece], shift: int) -> list[Piece]:
-    """`pieces` with the indentation of each line that begins in them moved by `shift` blanks."""
+    """`pieces` with the indentation of each line that begins in them moved by `shift` blanks: a piece for the blanks,
+    if any are left, and one for what they stand before."""
     if not shift:
         return pieces
     out: list[Piece] = []
+    filler = "\t" if source.text[:1] == "\t" else " "
     for piece in pieces:
-        text = piece.text
-        if piece.rule is None:
-            lines = text.split("\n")
-            from_start = piece.start == 0 or source.text[piece.start - 1] == "\n"
-            for number, line in enumerate(lines):
-                if (number or from_start) and line.strip():
-                    blanks = len(line) - len(line.lstrip(" \t"))
-                    blank = line[0] if blanks else "\t" if source.text[:1] == "\t" else " "
-                    lines[number] = blank * max(blanks + shift, 0) + line[blanks:]
-            text = "\n".join(lines)
-        out.append(Piece(text, piece.start, piece.end, piece.rule, piece.at))
+        if piece.rule is not None or len(piece.text) != piece.end - piece.start:
+            out.append(piece)
+            continue
+        copied = at = piece.start
+        starts_line = at == 0 or source.text[at - 1] == "\n"
+        for line in piece.text.split("\n"):
+            content = line.lstrip(" \t")
+            if starts_line and content.strip():
+                blanks = len(line) - len(content)
+                if copied < at:
+                    out.append(Piece(source.text[copied:at], copied, at))
+                if blanks + shift > 0:
+                    out.append(Piece((line[0] if blanks else filler) * (blanks + shift), at, at + blanks))
+                copied = at + blanks
+            at += len(line) + 1
+            starts_line = True
+        if copied < piece.end:
+            out.append(Piece(source.text[copied : piece.end], copied, piece.end))
     return out
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from specd.engine.propose.edit_source import LEXEME, Source, is_word
 
@@ -30,8 +31,7 @@ class Rule:
         return len(pattern) == 1 or tuple(source.lexemes[at : at + len(pattern)]) == pattern
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """`text` stands for the source bytes [start, end). `rule` None: it is a copy of them, but for indentation.
 
     `at`: the lexeme where the rule applied.

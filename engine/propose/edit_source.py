@@ -12,11 +12,15 @@ from itertools import accumulate, pairwise
 from math import log2
 from typing import Protocol
 
-LEXEME = re.compile(r"[A-Za-z_\x80-\xff][A-Za-z0-9_\x80-\xff]*|[0-9]+|\n|[ \t\r\f\v]+|.", re.DOTALL)
+LEXEME = re.compile(  # at most 200 bytes: no step may pay for a longer one
+    r"[A-Za-z_\x80-\xff][A-Za-z0-9_\x80-\xff]{0,199}|[0-9]{1,200}|\n|[ \t\r\f\v]{1,200}|.", re.DOTALL
+)
 MOST_BYTES = 1 << 18  # of predicted text; no context window holds an answer longer than that
 MOST_PLACES = 32  # of one lexeme that a search looks at
 MOST_BITS = 12.0  # that one lexeme can tell
 KEY = 80  # bytes of a line that a search by its beginning compares
+LONG_UNIT = 512  # bytes: longer units are cut
+SHORT_UNIT = 128  # bytes that the pieces of a long one have at least, and that the next good place is sought among
 
 _CUT_BEHIND = re.compile(r"\n(?=[ \t\r\f\v]*[^\s])")  # line end | indentation, text
 _CUT_BEFORE = re.compile(r"(?=\r?\n[ \t\f\v]*[^\s])")  # | line end, indentation, text
@@ -77,7 +81,8 @@ class Source:
 
     A *unit* is a line with its end and the blank lines behind it; or, for tokenizers that glue a line end to the
     indentation that follows, a line end and the line behind it: pieces whose tokens, one after the other, are the
-    tokens of the whole.
+    tokens of the whole. A line of more than LONG_UNIT bytes is cut at lexemes, where tokens cannot reach across if
+    there is such a place: what a step costs grows with the unit that it is in.
     """
 
     def __init__(self, text: str, tokens: TokenText) -> None:
@@ -107,10 +112,29 @@ class Source:
         behind = [found.end() for found in _CUT_BEHIND.finditer(self.text)]
         before = [found.start() for found in _CUT_BEFORE.finditer(self.text)]
         self.cut_behind = sum(cut in ends for cut in behind) >= sum(cut in ends for cut in before)
-        cuts = [cut for cut in (behind if self.cut_behind else before) if cut in ends]
+        cuts = self._cut_long([cut for cut in (behind if self.cut_behind else before) if cut in ends], ends)
         self.unit_starts = [0, *cuts]
         borders = [0, *(ends[cut] for cut in cuts), len(ids)]
         self.unit_tokens = [ids[a:b] for a, b in pairwise(borders)]
+
+    def _cut_long(self, cuts: list[int], ends: dict[int, int]) -> list[int]:
+        """`cuts` and those that long units need. ends: the bytes behind a token."""
+        borders = [0, *cuts, len(self.text)]
+        if all(stop - start <= LONG_UNIT for start, stop in pairwise(borders)):
+            return cuts
+        places = [start for start in self.starts if start in ends]  # ascending
+        found: list[int] = []
+        for start, stop in pairwise(borders):
+            while stop - start > LONG_UNIT:
+                first = bisect_left(places, start + SHORT_UNIT)
+                near = places[first : bisect_right(places, start + LONG_UNIT - SHORT_UNIT)] or places[first : first + 1]
+                if not near or near[0] >= stop:
+                    break
+                start = next((place for place in reversed(near) if is_seam(self.text, place)), near[-1])
+                found.append(start)
+            if stop < len(self.text):
+                found.append(stop)
+        return found
 
     def unit_at(self, offset: int) -> int:
         """The unit that holds the byte at `offset`."""
@@ -128,11 +152,11 @@ class Source:
         """The line that a lexeme is in."""
         return bisect_right(self.line_starts, lexeme) - 1
 
-    def line(self, number: int) -> list[str]:
-        """A line's lexemes without its end."""
+    def line(self, number: int, most: int = KEY) -> list[str]:
+        """A line's first lexemes, without its end."""
         first = self.line_starts[number]
         last = self.line_starts[number + 1] - 1 if number + 1 < len(self.line_starts) else len(self.lexemes)
-        return self.lexemes[first:last]
+        return self.lexemes[first : min(last, first + most)]
 
     def indent_of(self, number: int) -> int:
         """Bytes of blanks that a line begins with."""
@@ -142,11 +166,11 @@ class Source:
 
     def is_blank(self, number: int) -> bool:
         """The line holds nothing but blanks."""
-        return not "".join(self.line(number)).strip()
+        return not "".join(self.line(number, 3)).strip()
 
     def index_lines(self) -> None:
         """Sort the lines by what they begin with; done before the first step so that no step pays for it."""
-        lines = ("".join(self.line(number)[:KEY]).strip()[:KEY] for number in range(len(self.line_starts)))
+        lines = ("".join(self.line(number)).strip()[:KEY] for number in range(len(self.line_starts)))
         self._contents = sorted((line, number) for number, line in enumerate(lines) if line)
 
     def lines_that_begin(self, content: str, limit: int) -> list[int]:
