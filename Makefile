@@ -3,6 +3,8 @@
 # make lint    formatting, style and types
 # make bench   the benchmarks that run on any machine
 # make fresh   clone into a temporary folder and run demo and test there
+# make vsix    the VS Code extension's package, dist/specd-VERSION.vsix (needs node and npm)
+# make test-vscode   its tests, in a real VS Code too (needs Chromium; the first time sets up code-server, about 5 minutes)
 
 PYTHON ?= python3
 VENV := .venv
@@ -10,7 +12,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: setup demo test lint bench fresh clean
+VSCODE := editors/vscode
+CODE_SERVER ?= .work/code-server
+
+.PHONY: setup demo test lint bench fresh clean vsix test-vscode
 .DELETE_ON_ERROR:
 
 setup: $(READY)
@@ -43,6 +48,20 @@ bench: $(READY)
 fresh:
 	@folder=$$(mktemp -d) && git clone --quiet . $$folder/specd && cd $$folder/specd && $(MAKE) demo && $(MAKE) test \
 		&& rm -rf $$folder
+
+$(VSCODE)/node_modules/.ready: $(VSCODE)/package.json $(VSCODE)/package-lock.json
+	@command -v npm > /dev/null || { echo "the VS Code extension is built by node 20 or newer and npm: install them"; exit 1; }
+	cd $(VSCODE) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+vsix: $(VSCODE)/node_modules/.ready
+	@mkdir -p dist && cp LICENSE CHANGELOG.md $(VSCODE)/
+	cd $(VSCODE) && npm run --silent check && npm run --silent package -- --out ../../dist/ $(VSIX_FLAGS)
+
+# Skipped, with the reason, where there is no Chromium or code-server cannot be set up.
+test-vscode: $(READY) vsix
+	cd $(VSCODE) && npm run --silent test
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh $(VSCODE)/test/real/run.sh $(CODE_SERVER)
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,94 @@
+// Asks for the instruction: free text, what was asked before, and what the server offers for this place.
+
+import * as vscode from "vscode";
+import { oneLine } from "./history";
+
+export interface Suggestion {
+    label: string;
+    instruction: string;
+    /** The line of a comment that asks for this. */
+    comment?: number;
+    /** Where to do it, if not where the user asked. */
+    range?: vscode.Range;
+}
+
+export type Asked = { kind: "run"; suggestion: Suggestion } | { kind: "moreLines"; text: string };
+
+interface Item extends vscode.QuickPickItem {
+    suggestion?: Suggestion;
+}
+
+const MORE_LINES: vscode.QuickInputButton = {
+    iconPath: new vscode.ThemeIcon("list-selection"),
+    tooltip: "Write several lines",
+};
+const EDIT: vscode.QuickInputButton = { iconPath: new vscode.ThemeIcon("edit"), tooltip: "Change it first" };
+
+/** undefined: the user has left the prompt. */
+export function ask(
+    where: string,
+    history: readonly string[],
+    offered: Promise<Suggestion[]>,
+): Promise<Asked | undefined> {
+    const pick = vscode.window.createQuickPick<Item>();
+    pick.title = `Rewrite ${where}`;
+    pick.placeholder = "What to change? e.g. rename total to sum. Enter rewrites, Escape leaves.";
+    pick.buttons = [MORE_LINES];
+    pick.matchOnDescription = true;
+    let suggestions: Suggestion[] = [];
+    let typed: Item | undefined;
+    const list = (): void => {
+        const value = pick.value;
+        typed = value.trim() ? { label: value, description: "rewrite", alwaysShow: true, suggestion: given(value) } : undefined;
+        const before = history.filter((one) => one !== value.trim()).map((one) => item(given(one)));
+        pick.items = [
+            ...(typed ? [typed] : []),
+            ...section("asked before", before),
+            ...section("for this place", suggestions.map(item)),
+        ];
+        if (typed) pick.activeItems = [typed];
+    };
+    return new Promise((resolve) => {
+        const finish = (asked: Asked | undefined): void => {
+            resolve(asked);
+            pick.hide();
+        };
+        pick.onDidChangeValue(list);
+        pick.onDidTriggerButton(() => finish({ kind: "moreLines", text: pick.value }));
+        pick.onDidTriggerItemButton(({ item: { suggestion } }) => {
+            pick.value = suggestion?.instruction ?? "";
+            list();
+        });
+        pick.onDidAccept(() => {
+            const suggestion = (pick.activeItems[0] ?? typed)?.suggestion;
+            if (suggestion !== undefined) finish({ kind: "run", suggestion });
+        });
+        pick.onDidHide(() => {
+            resolve(undefined);
+            pick.dispose();
+        });
+        list();
+        pick.show();
+        pick.busy = true;
+        void offered
+            .then((found) => {
+                suggestions = found;
+                list();
+            })
+            .finally(() => (pick.busy = false));
+    });
+}
+
+function given(instruction: string): Suggestion {
+    return { label: oneLine(instruction), instruction: instruction.trim() };
+}
+
+function item(suggestion: Suggestion): Item {
+    const { label, instruction } = suggestion;
+    const isNamed = label !== oneLine(instruction) && !label.endsWith(oneLine(instruction));
+    return { label, ...(isNamed ? { description: oneLine(instruction) } : {}), buttons: [EDIT], suggestion };
+}
+
+function section(label: string, items: Item[]): Item[] {
+    return items.length ? [{ label, kind: vscode.QuickPickItemKind.Separator }, ...items] : [];
+}

@@ -1,0 +1,131 @@
+// Shows what is being rewritten and what was: the region while it works, the hunks until they are edited or dismissed.
+
+import * as vscode from "vscode";
+import { type Mark, Marks } from "./marks";
+import type { HunkParams, RegionParams } from "./protocol";
+
+export class HunkView implements vscode.Disposable {
+    private readonly documents = new Map<string, Marks>();
+    private readonly subscriptions: vscode.Disposable[] = [];
+    private readonly region = vscode.window.createTextEditorDecorationType({
+        isWholeLine: true,
+        backgroundColor: new vscode.ThemeColor("editor.rangeHighlightBackground"),
+        rangeBehavior: vscode.DecorationRangeBehavior.OpenOpen,
+    });
+    private readonly changed = lineDecoration("0 0 0 3px", "editorGutter.modifiedBackground", "diffEditor.insertedLineBackground");
+    private readonly deleted = lineDecoration("2px 0 0 0", "editorGutter.deletedBackground");
+
+    constructor(private readonly isShown: () => boolean) {
+        this.subscriptions.push(
+            vscode.workspace.onDidChangeTextDocument((event) => this.change(event)),
+            vscode.workspace.onDidCloseTextDocument((document) => this.documents.delete(document.uri.toString())),
+            vscode.window.onDidChangeVisibleTextEditors(() => this.update()),
+            vscode.window.onDidChangeActiveTextEditor(() => this.updateContext()),
+            this.region,
+            this.changed,
+            this.deleted,
+        );
+    }
+
+    marksOf(document: vscode.TextDocument): Marks | undefined {
+        return this.documents.get(document.uri.toString());
+    }
+
+    /** A rewrite begins: what is marked here is of an older one. */
+    begin(uri: vscode.Uri): void {
+        this.documents.set(uri.toString(), new Marks());
+        this.update();
+    }
+
+    showRegion(uri: vscode.Uri, region: RegionParams): void {
+        const last = Math.max(region.startLine, region.endLine - 1);
+        for (const editor of editorsOf(uri)) {
+            editor.setDecorations(this.region, [new vscode.Range(region.startLine, 0, last, 0)]);
+        }
+    }
+
+    end(uri: vscode.Uri): void {
+        for (const editor of editorsOf(uri)) editor.setDecorations(this.region, []);
+    }
+
+    hunk(uri: vscode.Uri, hunk: HunkParams): void {
+        const marks = this.documents.get(uri.toString());
+        if (marks === undefined) return;
+        const { job, number, startLine: start, endLine: end, oldText } = hunk;
+        if (hunk.removed) marks.remove(job, number);
+        else marks.add({ job, number, start, end, oldText }, hunk.version);
+        this.update();
+    }
+
+    dismiss(document: vscode.TextDocument): void {
+        this.marksOf(document)?.clear();
+        this.update();
+    }
+
+    update(): void {
+        for (const editor of vscode.window.visibleTextEditors) {
+            const marks = this.isShown() ? (this.marksOf(editor.document)?.all ?? []) : [];
+            const isDeletion = (mark: Mark): boolean => mark.start === mark.end;
+            editor.setDecorations(this.changed, decorations(marks.filter((mark) => !isDeletion(mark)), editor.document));
+            editor.setDecorations(this.deleted, decorations(marks.filter(isDeletion), editor.document));
+        }
+        this.updateContext();
+    }
+
+    dispose(): void {
+        for (const one of this.subscriptions) one.dispose();
+    }
+
+    private change(event: vscode.TextDocumentChangeEvent): void {
+        const marks = this.marksOf(event.document);
+        if (marks === undefined || event.contentChanges.length === 0) return;
+        const changes = event.contentChanges.map(({ range, text }) => ({ start: range.start, end: range.end, text }));
+        marks.change(event.document.version, changes);
+        this.update();
+    }
+
+    private updateContext(): void {
+        const document = vscode.window.activeTextEditor?.document;
+        const has = document !== undefined && (this.marksOf(document)?.all.length ?? 0) > 0;
+        void vscode.commands.executeCommand("setContext", "specd.hasHunks", has);
+    }
+}
+
+/** The lines of a mark in a document that may have become shorter. */
+export function rangeOfMark(mark: Mark, document: vscode.TextDocument): vscode.Range {
+    return document.validateRange(new vscode.Range(mark.start, 0, Math.max(mark.start, mark.end - 1), 0));
+}
+
+function decorations(marks: readonly Mark[], document: vscode.TextDocument): vscode.DecorationOptions[] {
+    return marks.map((mark) => ({ range: rangeOfMark(mark, document), hoverMessage: hoverOf(mark, document.languageId) }));
+}
+
+function hoverOf(mark: Mark, language: string): vscode.MarkdownString {
+    const argument = encodeURIComponent(JSON.stringify([{ job: mark.job, number: mark.number }]));
+    const hover = new vscode.MarkdownString(
+        `specd: [Revert](command:specd.revertHunk?${argument} "Bring the old lines back") · ` +
+            `[Previous](command:specd.previousHunk) · [Next](command:specd.nextHunk) · [Dismiss all](command:specd.dismissHunks)\n\n`,
+    );
+    hover.isTrusted = {
+        enabledCommands: ["specd.revertHunk", "specd.previousHunk", "specd.nextHunk", "specd.dismissHunks"],
+    };
+    if (mark.oldText) hover.appendCodeblock(mark.oldText.replace(/\r?\n$/, ""), language);
+    else hover.appendMarkdown("These lines are new.");
+    return hover;
+}
+
+function editorsOf(uri: vscode.Uri): vscode.TextEditor[] {
+    return vscode.window.visibleTextEditors.filter((editor) => editor.document.uri.toString() === uri.toString());
+}
+
+function lineDecoration(borderWidth: string, color: string, background?: string): vscode.TextEditorDecorationType {
+    return vscode.window.createTextEditorDecorationType({
+        isWholeLine: true,
+        borderStyle: "solid",
+        borderWidth,
+        borderColor: new vscode.ThemeColor(color),
+        ...(background === undefined ? {} : { backgroundColor: new vscode.ThemeColor(background) }),
+        overviewRulerColor: new vscode.ThemeColor(color),
+        overviewRulerLane: vscode.OverviewRulerLane.Left,
+    });
+}

@@ -1,0 +1,46 @@
+// What the server offers for a place, as its code actions: presets, a comment that asks, diagnostics to fix.
+
+import * as vscode from "vscode";
+import {
+    type CodeAction,
+    CodeActionKind,
+    CodeActionRequest,
+    CodeActionTriggerKind,
+    type Command,
+    type LanguageClient,
+} from "vscode-languageclient/node";
+import type { Suggestion } from "./ask";
+import { isActionArgument } from "./protocol";
+import type { Server } from "./server";
+import type { Target } from "./target";
+
+export async function offersFor(server: Server, { document, range }: Target): Promise<Suggestion[]> {
+    const client = await server.ready();
+    if (client === undefined) return [];
+    const asked = range ?? new vscode.Range(0, 0, document.lineCount, 0);
+    const problems = vscode.languages.getDiagnostics(document.uri).filter((one) => one.range.intersection(asked));
+    const converter = client.code2ProtocolConverter;
+    const found = await client
+        .sendRequest(CodeActionRequest.type, {
+            textDocument: converter.asTextDocumentIdentifier(document),
+            range: converter.asRange(asked),
+            context: {
+                diagnostics: await converter.asDiagnostics(problems),
+                only: ["refactor.rewrite", "quickfix"],
+                triggerKind: CodeActionTriggerKind.Invoked,
+            },
+        })
+        .catch(() => null);
+    return (found ?? []).flatMap((action) => suggestion(client, action));
+}
+
+function suggestion(client: LanguageClient, action: CodeAction | Command): Suggestion[] {
+    const command = "command" in action && typeof action.command === "object" ? action.command : undefined;
+    const argument: unknown = command?.arguments?.[0];
+    if (!isActionArgument(argument) || action.title.startsWith("Rewrite again:")) return [];
+    const label = action.title.replace(/^Rewrite( with LLM)?: /, "");
+    const comment = argument.comment === undefined ? {} : { comment: argument.comment };
+    const isFix = "kind" in action && action.kind === CodeActionKind.QuickFix;
+    const range = isFix ? { range: client.protocol2CodeConverter.asRange(argument.range) } : {};
+    return [{ label, instruction: argument.instruction, ...comment, ...range }];
+}

@@ -1,0 +1,122 @@
+// A user's home for the tests: settings, a workspace, a daemon of its own that says what a replay tells it to.
+
+import { execFileSync } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+export const GRID = `class Grid:
+    def __init__(self, width, height):
+        self.width = width
+        self.height = height
+        self.cells = [[0] * width for _ in range(height)]
+
+    def get(self, x, y):
+        return self.cells[y][x]
+
+
+def make_grid(n):
+    grid = Grid(n, n)
+    return grid
+
+
+def trace(grid: Grid) -> int:
+    return sum(grid.get(i, i) for i in range(grid.width))
+
+
+def corner(grid: Grid) -> int:
+    return grid.get(0, 0)
+`;
+export const MESH = GRID.replaceAll("Grid", "Mesh");
+
+const SWAP = [["Grid", "Mesh"]];
+const ANSWERS = {
+    answers: [
+        { when: "stream", swap: SWAP, step_ms: 120, characters: 40 },
+        { when: "slowly", swap: SWAP, step_ms: 350, characters: 30 },
+        { when: "break", swap: [["def get(self, x, y):", "def get(self, x, y:"]] },
+        { when: "nothing" },
+        { when: "question", text: "What do you want to have?" },
+        { swap: SWAP },
+    ],
+};
+
+export class Home {
+    readonly folder = mkdtempSync(path.join(tmpdir(), "specd-vscode-"));
+    readonly work = path.join(this.folder, "work");
+    readonly env: NodeJS.ProcessEnv;
+
+    constructor(readonly specd: string) {
+        for (const name of ["run", "config/specd", "state", "cache", "work", "data/User", "extensions"]) {
+            mkdirSync(path.join(this.folder, name), { recursive: true, mode: 0o700 });
+        }
+        this.env = {
+            ...process.env,
+            OMP_NUM_THREADS: "1",
+            XDG_RUNTIME_DIR: path.join(this.folder, "run"),
+            XDG_CONFIG_HOME: path.join(this.folder, "config"),
+            XDG_STATE_HOME: path.join(this.folder, "state"),
+            XDG_CACHE_HOME: path.join(this.folder, "cache"),
+            XDG_DATA_HOME: path.join(this.folder, "data"),
+        };
+        writeFileSync(path.join(this.folder, "replay.json"), JSON.stringify(ANSWERS));
+        this.replay();
+    }
+
+    /** The daemon says what ANSWERS tells. */
+    replay(): void {
+        this.daemonSettings(`model = ${JSON.stringify(path.join(this.folder, "replay.json"))}\nwatch = false\n`);
+    }
+
+    /** The daemon has the bundled model. */
+    bundled(): void {
+        this.daemonSettings("watch = false\n");
+    }
+
+    /** VS Code's own settings of this user. */
+    userSettings(more: Record<string, unknown> = {}): void {
+        const settings = {
+            "specd.path": this.specd,
+            "security.workspace.trust.enabled": false,
+            "workbench.startupEditor": "none",
+            "workbench.colorTheme": "Default Light Modern",
+            "editor.minimap.enabled": false,
+            "editor.stickyScroll.enabled": false,
+            "files.autoSave": "off",
+            "telemetry.telemetryLevel": "off",
+            "chat.disableAIFeatures": true,
+            "update.mode": "none",
+            "extensions.autoCheckUpdates": false,
+            ...more,
+        };
+        writeFileSync(path.join(this.folder, "data/User/settings.json"), JSON.stringify(settings));
+    }
+
+    write(name: string, text: string, mode = 0o644): void {
+        const file = path.join(this.work, name);
+        writeFileSync(file, text);
+        chmodSync(file, mode);
+    }
+
+    read(name: string): string {
+        return readFileSync(path.join(this.work, name), "utf8");
+    }
+
+    close(): void {
+        this.run("stop");
+        rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
+    }
+
+    private daemonSettings(text: string): void {
+        this.run("stop");
+        writeFileSync(path.join(this.folder, "config/specd/config.toml"), text);
+    }
+
+    private run(...args: string[]): void {
+        try {
+            execFileSync(this.specd, args, { env: this.env, stdio: "ignore", timeout: 60_000 });
+        } catch {
+            // no daemon ran
+        }
+    }
+}

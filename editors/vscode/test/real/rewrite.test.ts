@@ -1,0 +1,223 @@
+// Rewrites in a real VS Code. The tests run in this order, in one window; each leaves the file as it found it.
+
+import assert from "node:assert/strict";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { type Bench, picture, setUp, tearDown } from "./bench";
+import { GRID, MESH } from "./home";
+import { shown } from "./window";
+
+const FILE = "grid.py";
+
+describe("rewrites in VS Code", { timeout: 600_000 }, () => {
+    let bench: Bench;
+
+    before(async () => {
+        bench = await setUp();
+        bench.home.write(FILE, GRID);
+        await bench.window.openFile(FILE);
+        await bench.window.waitForText(GRID);
+    });
+    after(() => tearDown(bench));
+    beforeEach(async () => {
+        const { window } = bench;
+        await window.focus();
+        await window.command("File: Revert File");
+        await window.waitForText(GRID);
+        await window.dismissNotifications();
+    });
+
+    test("a rewrite by the command comes in steps, and one undo takes all of it back", async () => {
+        const { window } = bench;
+        await window.selectAll();
+        const recorded = await window.record();
+        await window.ask("stream: rename Grid to Mesh");
+        await window.waitForText(MESH, "the new text", 60);
+        const seen = await recorded();
+        const between = seen.filter((text) => text !== shown(GRID) && text !== shown(MESH));
+        assert.ok(between.length >= 2, `${between.length} states between the old text and the new one`);
+        for (const text of between) assert.equal(text.replaceAll("Mesh", "Grid"), shown(GRID));
+        await window.waitForStatus(/hunks, .* s \(/);
+        await picture(bench, "hunks");
+        await window.focus();
+        await window.press("Control+z");
+        await window.waitForText(GRID, "the old text after one undo", 5);
+        await window.press("Control+Shift+z");
+        await window.waitForText(MESH, "the new text after one redo", 5);
+    });
+
+    test("a selection is rewritten by the lightbulb's menu, and nothing outside of it", async () => {
+        const { window } = bench;
+        await window.goTo(11);
+        await window.press("Shift+ArrowDown", "Shift+ArrowDown", "Shift+ArrowDown");
+        await window.press("Control+.");
+        await window.page.waitForSelector(".action-widget :text('Rewrite: Simplify')");
+        await picture(bench, "actions");
+        await window.page.click(".action-widget :text('Rewrite: Simplify')");
+        await window.waitForText(GRID.replace("Grid(n, n)", "Mesh(n, n)"), "the new lines");
+    });
+
+    test("Escape cancels: what is there stays, nothing follows, and revert takes it back", async () => {
+        const { window } = bench;
+        await window.selectAll();
+        await window.ask("slowly: rename Grid to Mesh");
+        await window.waitForText((text) => text.includes("Mesh"), "the first hunk");
+        await window.waitForStatus(/specd: .*%/);
+        await picture(bench, "progress");
+        await window.focus();
+        await window.press("Escape");
+        await window.waitForStatus(/cancelled/);
+        const text = await window.text();
+        assert.notEqual(text, shown(MESH));
+        await window.page.waitForTimeout(1500);
+        assert.equal(await window.text(), text, "an edit came after the cancel");
+        await window.command("specd: Revert the Last Rewrite");
+        await window.waitForText(GRID, "the old text");
+        await window.waitForStatus(/took \d+ hunks? back/);
+    });
+
+    test("a click on the status item cancels", async () => {
+        const { window } = bench;
+        await window.selectAll();
+        await window.ask("slowly: rename Grid to Mesh");
+        await window.waitForText((text) => text.includes("Mesh"), "the first hunk");
+        await window.page.click("#specd\\.specd\\.specd\\.status");
+        await window.waitForStatus(/cancelled/);
+    });
+
+    test("what is typed meanwhile is kept, and undo goes back in the order of time", async () => {
+        const { window } = bench;
+        await window.selectAll();
+        await window.ask("slowly: rename Grid to Mesh");
+        await window.waitForText((text) => text.includes("Mesh"), "the first hunk");
+        await window.focus();
+        await window.press("Control+Home");
+        await window.page.keyboard.type("# mine", { delay: 120 });
+        await window.press("Enter");
+        await window.waitForText(`# mine\n${MESH}`, "both changes", 60);
+        const steps = [await window.text()];
+        while (steps.length < 30 && steps[0] !== shown(GRID)) {
+            await window.focus();
+            await window.press("Control+z");
+            await window.page.waitForTimeout(250);
+            steps.unshift(await window.text());
+        }
+        assert.equal(steps[0], shown(GRID), "undo comes back to the old text");
+        for (const [index, text] of steps.slice(0, -1).entries()) {
+            const hunks = (text: string): number => text.split("Mesh").length;
+            const typed = (text: string): number => /^(# ?m?i?n?e?\n?)?/.exec(text)?.[0].length ?? 0;
+            const next = steps[index + 1] ?? "";
+            const both = hunks(next) !== hunks(text) && typed(next) !== typed(text);
+            assert.ok(!both, `one undo took typing and hunks:\n${next}\n->\n${text}`);
+        }
+    });
+
+    test("typing after a rewrite is undone without it", async () => {
+        const { window } = bench;
+        await window.selectAll();
+        await window.ask("rename Grid to Mesh");
+        await window.waitForText(MESH, "the new text");
+        await window.waitForStatus(/hunks/);
+        await window.focus();
+        await window.press("Control+Home");
+        await window.page.keyboard.type("x = 1");
+        await window.press("Control+z");
+        await window.waitForText(MESH, "the new text without the typing", 5);
+        await window.press("Control+z");
+        await window.waitForText(GRID, "the old text", 5);
+    });
+
+    test("the log has one line a rewrite, with where its time went", async () => {
+        const { window } = bench;
+        await window.selectAll();
+        await window.ask("rename Grid to Mesh");
+        await window.waitForText(MESH, "the new text");
+        const log = await window.output("specd: Show Log", /job \S+ done: \d+ hunks, [\d.]+ s .* edits?, \d+ ms each/);
+        assert.ok(!log.includes("self.width"), "the log has none of the text");
+        await picture(bench, "log");
+        await window.command("View: Hide Panel");
+    });
+
+    test("hunks are marked; next, previous and revert of one go by them", async () => {
+        const { window } = bench;
+        await window.selectAll();
+        await window.ask("rename Grid to Mesh");
+        await window.waitForText(MESH, "the new text");
+        await window.focus();
+        await window.press("Control+Home");
+        await window.command("specd: Next Hunk");
+        await window.waitForStatusBar(/Ln 12, Col 1/);
+        await window.command("specd: Next Hunk");
+        await window.waitForStatusBar(/Ln 16, Col 1/);
+        await window.command("specd: Previous Hunk");
+        await window.waitForStatusBar(/Ln 12, Col 1/);
+        await window.command("specd: Revert This Hunk");
+        await window.waitForText(MESH.replace("grid = Mesh", "grid = Grid"), "one hunk less", 5);
+        await window.command("specd: Revert the Last Rewrite");
+        await window.waitForText(GRID, "the old text");
+    });
+
+    test("the prompt offers what was asked before and presets; Escape leaves without a trace", async () => {
+        const { window } = bench;
+        await window.selectAll();
+        await window.command("specd: Rewrite with LLM...");
+        const list = window.page.locator(".quick-input-list");
+        await list.locator("text=rename Grid to Mesh").first().waitFor();
+        await list.locator("text=Add type annotations").first().waitFor();
+        await picture(bench, "prompt");
+        await window.press("Escape");
+        await window.page.waitForSelector(".quick-input-widget", { state: "hidden" });
+        assert.equal(await window.text(), shown(GRID));
+        await window.focus();
+        await window.command("specd: Rewrite Again (Last Instruction)");
+        await window.waitForText((text) => text.includes("Mesh"), "the last instruction again");
+    });
+
+    test("an instruction may have several lines", async () => {
+        const { window } = bench;
+        await window.selectAll();
+        await window.command("specd: Rewrite with LLM...");
+        await window.page.waitForSelector(".quick-input-title:has-text('Rewrite')");
+        await window.page.keyboard.type("rename Grid to Mesh");
+        await window.page.click('.quick-input-widget [aria-label="Write several lines"]');
+        const box = window.page.frameLocator("iframe.webview").frameLocator("iframe").locator("textarea");
+        await box.waitFor();
+        assert.equal(await box.inputValue(), "rename Grid to Mesh");
+        await box.press("Enter");
+        await box.pressSequentially("and nothing else");
+        await picture(bench, "lines");
+        await box.press("Control+Enter");
+        await window.waitForText(MESH, "the new text");
+    });
+
+    test("words in place of code, and no change, are told and change nothing", async () => {
+        const { window } = bench;
+        await window.selectAll();
+        await window.ask("question: what is it");
+        await window.notification(/What do you want/);
+        await window.dismissNotifications();
+        await window.selectAll();
+        await window.ask("nothing");
+        await window.notification(/no change needed/);
+        assert.equal(await window.text(), shown(GRID));
+    });
+
+    test("what does not parse any more is a warning, whose button takes it back", async () => {
+        const { window } = bench;
+        await window.selectAll();
+        await window.ask("break it");
+        await window.notification(/pars|syntax/);
+        await window.page.click(".notification-list-item :text('Revert')");
+        await window.waitForText(GRID, "the old text");
+    });
+
+    test("a comment that asks is offered, and goes with the edit", async () => {
+        const { window } = bench;
+        await window.goTo(11);
+        await window.press("Home");
+        await window.page.keyboard.type("# specd: rename Grid to Mesh\n");
+        await window.goTo(13);
+        await window.press("Control+.");
+        await window.page.click(".action-widget :text('Rewrite with LLM: rename Grid to Mesh')");
+        await window.waitForText(GRID.replace("Grid(n, n)", "Mesh(n, n)"), "the rewrite, without the comment");
+    });
+});

@@ -1,0 +1,159 @@
+// VS Code's window as a user has it: keys, the palette, menus, what is on the screen.
+
+import assert from "node:assert/strict";
+import type { Page } from "playwright-core";
+
+const EDITOR = ".editor-group-container.active .editor-instance .monaco-editor";
+
+export class Window {
+    constructor(readonly page: Page) {}
+
+    async open(address: string): Promise<void> {
+        await this.page.goto(address);
+        await this.page.waitForSelector(".monaco-workbench .statusbar", { timeout: 120_000 });
+        await this.page.waitForSelector("#specd\\.specd\\.specd\\.status", { timeout: 120_000 });
+    }
+
+    async openFile(name: string): Promise<void> {
+        await this.page.keyboard.press("Control+p");
+        await this.type(".quick-input-widget input", name);
+        await this.page.waitForSelector(`.quick-input-list .monaco-list-row.focused[aria-label^="${name}"]`);
+        await this.page.keyboard.press("Enter");
+        await this.page.waitForSelector(`.tab.active[data-resource-name="${name}"]`);
+        await this.focus();
+    }
+
+    /** Put the keyboard into the text. */
+    async focus(): Promise<void> {
+        await this.page.keyboard.press("Control+1");
+        await this.page.waitForSelector(`${EDITOR}.focused`);
+    }
+
+    /** Run a command by the palette. */
+    async command(title: string): Promise<void> {
+        await this.page.keyboard.press("F1");
+        await this.type(".quick-input-widget input", `>${title}`);
+        await this.page.waitForSelector(`.quick-input-list .monaco-list-row.focused[aria-label^="${title}"]`);
+        await this.page.keyboard.press("Enter");
+    }
+
+    /** The prompt: run the command, wait for it, and answer it. */
+    async ask(instruction: string, command = "specd: Rewrite with LLM..."): Promise<void> {
+        await this.command(command);
+        await this.page.waitForSelector(".quick-input-title:has-text('Rewrite')");
+        await this.page.keyboard.type(instruction);
+        await this.page.waitForSelector(`.quick-input-list .monaco-list-row.focused:has-text("${instruction}")`);
+        await this.page.keyboard.press("Enter");
+    }
+
+    async selectAll(): Promise<void> {
+        await this.focus();
+        await this.page.keyboard.press("Control+Home");
+        await this.page.keyboard.press("Control+Shift+End");
+    }
+
+    /** Put the cursor at the beginning of a line, which counts from 1. */
+    async goTo(line: number): Promise<void> {
+        await this.focus();
+        await this.press("Control+Home", ...Array<string>(line - 1).fill("ArrowDown"));
+    }
+
+    async press(...keys: string[]): Promise<void> {
+        for (const key of keys) await this.page.keyboard.press(key);
+    }
+
+    /** The text on the screen, which has all lines of a short file. */
+    async text(): Promise<string> {
+        return this.page.evaluate(readLines, EDITOR);
+    }
+
+    async waitForText(wanted: string | ((text: string) => boolean), what = "the text", seconds = 30): Promise<string> {
+        const holds = typeof wanted === "string" ? (text: string) => text === shown(wanted) : wanted;
+        return this.until(what, () => this.text(), holds, seconds);
+    }
+
+    /** Every text that is on the screen until `stop` is called. */
+    async record(): Promise<() => Promise<string[]>> {
+        await this.page.evaluate(([read, editor]) => {
+            const lines = new Function(`return (${read})`)() as (editor: string) => string;
+            const seen: string[] = [];
+            const look = (): void => {
+                const text = lines(editor as string);
+                if (seen[seen.length - 1] !== text) seen.push(text);
+                state.timer = requestAnimationFrame(look);
+            };
+            const state = { seen, timer: 0 };
+            (window as unknown as { specd: typeof state }).specd = state;
+            look();
+        }, [readLines.toString(), EDITOR]);
+        return () =>
+            this.page.evaluate(() => {
+                const { seen, timer } = (window as unknown as { specd: { seen: string[]; timer: number } }).specd;
+                cancelAnimationFrame(timer);
+                return seen;
+            });
+    }
+
+    async status(): Promise<string> {
+        return (await this.page.locator("#specd\\.specd\\.specd\\.status").innerText()).trim();
+    }
+
+    async waitForStatus(pattern: RegExp, seconds = 30): Promise<string> {
+        return this.until(`status ${pattern}`, () => this.status(), (text) => pattern.test(text), seconds);
+    }
+
+    async waitForStatusBar(pattern: RegExp, seconds = 10): Promise<string> {
+        const read = (): Promise<string> => this.page.locator(".statusbar").innerText();
+        return this.until(`status bar ${pattern}`, read, (text) => pattern.test(text), seconds);
+    }
+
+    async notification(pattern: RegExp, seconds = 30): Promise<string> {
+        const read = async (): Promise<string> =>
+            (await this.page.locator(".notification-list-item-message").allInnerTexts()).join("\n");
+        return this.until(`notification ${pattern}`, read, (text) => pattern.test(text), seconds);
+    }
+
+    async dismissNotifications(): Promise<void> {
+        await this.command("Notifications: Clear All Notifications");
+        await this.page.waitForSelector(".notification-list-item-message", { state: "detached" });
+    }
+
+    /** What a channel of the output panel shows. */
+    async output(command: string, pattern: RegExp, seconds = 30): Promise<string> {
+        await this.command(command);
+        const read = (): Promise<string> => this.page.evaluate(readLines, ".panel .output-view-content .monaco-editor, .panel .monaco-editor");
+        return this.until(`output ${pattern}`, read, (text) => pattern.test(text), seconds);
+    }
+
+    private async type(selector: string, text: string): Promise<void> {
+        const input = this.page.locator(selector).first();
+        await input.waitFor();
+        await input.fill(text);
+    }
+
+    private async until(what: string, read: () => Promise<string>, holds: (text: string) => boolean, seconds: number): Promise<string> {
+        const end = Date.now() + seconds * 1000;
+        let text = await read();
+        while (!holds(text)) {
+            if (Date.now() > end) assert.fail(`waited ${seconds} s for ${what}; there is:\n${text}`);
+            await this.page.waitForTimeout(50);
+            text = await read();
+        }
+        return text;
+    }
+}
+
+/** A file's text as the screen has it: without the line end at its end. */
+export function shown(text: string): string {
+    return text.replace(/\n$/, "");
+}
+
+/** Runs in the page: the lines are in no order there, and their spaces are no-break ones. */
+function readLines(selector: string): string {
+    const lines = [...(document.querySelector(selector)?.querySelectorAll<HTMLElement>(".view-line") ?? [])];
+    lines.sort((one, other) => parseFloat(one.style.top) - parseFloat(other.style.top));
+    return lines
+        .map((line) => (line.textContent ?? "").replace(/\u00a0/g, " ").replace(/\u200b/g, ""))
+        .join("\n")
+        .replace(/\n+$/, "");
+}

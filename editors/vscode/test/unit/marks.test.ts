@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Change, type Mark, Marks } from "../../src/marks";
+
+const mark = (number: number, start: number, end: number): Mark => ({ job: "j", number, start, end, oldText: "old\n" });
+const change = (start: [number, number], end: [number, number], text: string): Change => ({
+    start: { line: start[0], character: start[1] },
+    end: { line: end[0], character: end[1] },
+    text,
+});
+const places = (marks: Marks): [number, number][] => marks.all.map(({ start, end }) => [start, end]);
+
+function marked(...all: Mark[]): Marks {
+    const marks = new Marks();
+    for (const one of all) marks.add(one, 1);
+    return marks;
+}
+
+test("a mark moves with lines that come and go above it", () => {
+    const marks = marked(mark(0, 5, 7));
+    marks.change(2, [change([1, 3], [1, 3], "\nx\n")]);
+    assert.deepEqual(places(marks), [[7, 9]]);
+    marks.change(3, [change([0, 0], [2, 0], "")]);
+    assert.deepEqual(places(marks), [[5, 7]]);
+});
+
+test("an edit below leaves a mark where it is", () => {
+    const marks = marked(mark(0, 5, 7));
+    marks.change(2, [change([7, 0], [9, 0], "")]);
+    assert.deepEqual(places(marks), [[5, 7]]);
+});
+
+test("an edit of its lines ends a mark, and no other", () => {
+    const marks = marked(mark(0, 5, 7), mark(1, 9, 10));
+    marks.change(2, [change([6, 2], [6, 2], "typed")]);
+    assert.deepEqual(places(marks), [[9, 10]]);
+});
+
+test("a hunk right above, told as whole lines, does not end a mark", () => {
+    const marks = marked(mark(0, 5, 7));
+    marks.change(2, [change([3, 0], [5, 0], "a\nb\nc\n")]);
+    assert.deepEqual(places(marks), [[6, 8]]);
+});
+
+test("a hunk right below does not end a mark", () => {
+    const marks = marked(mark(0, 5, 7));
+    marks.change(2, [change([7, 0], [8, 0], "a\n")]);
+    assert.deepEqual(places(marks), [[5, 7]]);
+});
+
+test("a hunk that is told late is moved by what came since", () => {
+    const marks = new Marks();
+    marks.change(5, [change([0, 0], [0, 0], "a\nb\n")]);
+    marks.add(mark(0, 5, 7), 4);
+    marks.add(mark(1, 9, 10), 5);
+    assert.deepEqual(places(marks), [[7, 9], [9, 10]]);
+});
+
+test("a mark of a deletion moves with its line and is gone when the lines around it are", () => {
+    const marks = marked(mark(0, 5, 5));
+    marks.change(2, [change([0, 0], [0, 0], "a\n")]);
+    assert.deepEqual(places(marks), [[6, 6]]);
+    marks.change(3, [change([5, 0], [8, 0], "")]);
+    assert.deepEqual(places(marks), []);
+});
+
+test("several changes of one event count one after the other, the last in the text first", () => {
+    const marks = marked(mark(0, 5, 6), mark(1, 8, 9));
+    marks.change(2, [change([7, 0], [7, 0], "a\n"), change([1, 0], [1, 0], "b\n")]);
+    assert.deepEqual(places(marks), [[6, 7], [10, 11]]);
+});
+
+test("a hunk that is out again has no mark", () => {
+    const marks = marked(mark(0, 5, 6), mark(1, 8, 9));
+    marks.remove("j", 0);
+    assert.deepEqual(places(marks), [[8, 9]]);
+});
+
+test("next and previous go around", () => {
+    const marks = marked(mark(0, 2, 3), mark(1, 8, 9));
+    assert.equal(marks.beside(2, 1)?.start, 8);
+    assert.equal(marks.beside(8, 1)?.start, 2);
+    assert.equal(marks.beside(2, -1)?.start, 8);
+    assert.equal(marks.beside(5, -1)?.start, 2);
+    assert.equal(new Marks().beside(0, 1), undefined);
+});
+
+test("the mark at a line is the one that has it", () => {
+    const marks = marked(mark(0, 2, 4), mark(1, 8, 8));
+    assert.deepEqual([1, 2, 3, 4, 8].map((line) => marks.at(line)?.number), [undefined, 0, 0, undefined, 1]);
+});

@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { expand, find, type Machine } from "../../src/executable";
+import { shownOf, shownOfRevert } from "../../src/outcomes";
+import { Running } from "../../src/progress";
+import { isActionArgument, type RewriteResult } from "../../src/protocol";
+
+function machine(files: string[], more: Partial<Machine> = {}): Machine {
+    return {
+        env: { PATH: "/usr/bin:/opt/bin", TOOLS: "/tools" },
+        home: "/home/me",
+        folder: "/work",
+        isExecutable: (file) => files.includes(file),
+        isWindows: false,
+        ...more,
+    };
+}
+
+test("a name is looked up on the PATH, in its order", () => {
+    assert.equal(find("specd", machine(["/opt/bin/specd", "/usr/bin/specd"])), "/usr/bin/specd");
+    assert.equal(find("specd", machine(["/work/specd"])), undefined);
+});
+
+test("a path is taken as it is, or from the workspace's folder", () => {
+    assert.equal(find("/x/specd", machine(["/x/specd", "/usr/bin/specd"])), "/x/specd");
+    assert.equal(find(".venv/bin/specd", machine(["/work/.venv/bin/specd"])), "/work/.venv/bin/specd");
+    assert.equal(find("~/bin/specd", machine(["/home/me/bin/specd"])), "/home/me/bin/specd");
+});
+
+test("variables of a setting are filled in", () => {
+    assert.equal(expand("${workspaceFolder}/a ${env:TOOLS} ${userHome} ${env:NONE}", machine([])), "/work/a /tools /home/me ");
+    assert.equal(expand("${workspaceFolder}/a", machine([], { folder: undefined })), "${workspaceFolder}/a");
+});
+
+test("on Windows a name has the endings of PATHEXT", () => {
+    const windows = machine(["C:\\bin\\specd.EXE"], { env: { Path: "C:\\bin", PATHEXT: ".COM;.EXE" }, isWindows: true });
+    assert.equal(find("specd", windows), "C:\\bin\\specd.EXE");
+});
+
+const result = (more: Partial<RewriteResult>): RewriteResult => ({
+    job: "1-1",
+    outcome: "done",
+    message: "5 hunks, 0.9 s (212 lines, 3.1k tok/s, 87 % drafted)",
+    hunks: 5,
+    conflicts: [],
+    ...more,
+});
+
+test("a rewrite that went well is told in the status bar", () => {
+    assert.deepEqual(shownOf(result({})).level, "status");
+});
+
+test("a note of the guard makes a warning of it, with a way back", () => {
+    const shown = shownOf(result({ message: "1 hunk, 0.9 s (9 lines); the region parsed before and does not now" }));
+    assert.deepEqual([shown.level, shown.canRevert], ["warning", true]);
+});
+
+test("every outcome is shown, and what can be taken back says so", () => {
+    const shown = (outcome: RewriteResult["outcome"], hunks: number) => {
+        const { level, canRevert } = shownOf(result({ outcome, message: "words", hunks }));
+        return [level, canRevert];
+    };
+    assert.deepEqual(shown("no_change", 0), ["info", false]);
+    assert.deepEqual(shown("conflict", 2), ["warning", true]);
+    assert.deepEqual(shown("declined", 0), ["warning", false]);
+    assert.deepEqual(shown("truncated", 1), ["warning", true]);
+    assert.deepEqual(shown("cancelled", 1), ["status", false]);
+    assert.deepEqual(shown("refused", 0), ["error", false]);
+    assert.deepEqual(shown("error", 3), ["error", true]);
+});
+
+test("a revert that left something is a warning", () => {
+    assert.equal(shownOfRevert({ reverted: 2, refused: ["16"], message: "m" }).level, "warning");
+    assert.equal(shownOfRevert({ reverted: 2, refused: [], message: "m" }).level, "status");
+    assert.equal(shownOfRevert({ reverted: 0, refused: [], message: "m" }).level, "info");
+});
+
+test("a job gets its name from the first region of its document, and keeps it", () => {
+    const running = new Running();
+    const [first, other] = [running.begin("a", "x"), running.begin("b", "y")];
+    assert.equal(running.named("7-1", "b"), other);
+    assert.equal(running.named("7-2", "a"), first);
+    assert.equal(running.named("7-1", "a"), other);
+    assert.equal(running.named("7-3", "a"), undefined);
+    running.end(other);
+    assert.deepEqual(running.of(undefined), [first]);
+});
+
+test("the status item tells the latest progress, and nothing of a former job", () => {
+    const running = new Running();
+    running.begin("a", "x");
+    running.report({ kind: "report", message: "hunk 3 · 61 %" });
+    assert.equal(running.text, "hunk 3 · 61 %");
+    running.report({ kind: "end", message: "5 hunks" });
+    assert.equal(running.text, "hunk 3 · 61 %");
+    running.begin("b", "y");
+    assert.equal(running.text, "2 rewrites");
+});
+
+test("only what the server's code actions carry is taken for their argument", () => {
+    assert.equal(isActionArgument({ uri: "file:///a", instruction: "x" }), true);
+    for (const other of [undefined, null, "file:///a", { fsPath: "/a" }, { uri: {}, instruction: "x" }]) {
+        assert.equal(isActionArgument(other), false);
+    }
+});
