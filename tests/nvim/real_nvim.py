@@ -50,7 +50,24 @@ class Nvim:
         argv = ["env", "OMP_NUM_THREADS=1", *environ, NVIM, "--embed", "--headless"]
         self.api = pynvim.attach("child", argv=[*argv, "-u", str(init), "-i", "NONE", "-n", str(file)])
         if attached:
-            wait_for(self.is_attached, 30)
+            wait_for(self.is_attached, 60)
+
+    def renew(self) -> None:
+        """As if it had just been started, on a file that holds GRID."""
+        self.api.input("<C-\\><C-n>")
+        self.api.command("silent! SpecdCancel!")
+        wait_for(lambda: self.lua("return #require('specd.jobs').all()") == 0)
+        self.api.command("only | silent! %bwipeout!")
+        self.lua("_G.said = {}; require('specd.prompt').history = {}")
+        self.open("grid.py", GRID)
+
+    def open(self, name: str, text: str) -> Path:
+        """Write a file and edit it."""
+        file = self.home.work / name
+        file.write_bytes(text.encode())
+        self.api.command(f"edit {file}")
+        wait_for(self.is_attached)
+        return file
 
     def lua(self, code: str, *args: Any) -> Any:
         return self.api.exec_lua(code, *args)
@@ -90,9 +107,7 @@ class Nvim:
 
     def progress(self) -> str:
         """The virtual text beside the region, empty without one."""
-        return "".join(
-            text for _, _, details in self.marks("region") for text, _ in details.get("virt_text", [])
-        )
+        return "".join(text for _, _, details in self.marks("region") for text, _ in details.get("virt_text", []))
 
     def log(self) -> str:
         file = self.home.folder / "state" / "nvim" / "specd.log"
