@@ -5,6 +5,7 @@ A client that cannot take a stream, or stops answering, is given one edit at the
 """
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -24,13 +25,14 @@ _Result = Literal["applied", "refused", "unanswered", "not shown", "stopped"]
 _RETRIES: Final = (0.05, 0.15, 0.4)  # seconds before each
 _PATIENCE: Final = 3  # times the usual time for the last edit, where an edit was left unanswered before
 _LAST_RETRIES: Final = 12  # once no hunk follows, and the user is typing
+_BY_USER: Final = re.compile("cancell?ed|declined|rejected", re.IGNORECASE)  # in what an editor says of a refusal
 
 
 @dataclass(frozen=True)
 class Timing:
     """Seconds. coalesce: between two edits. reply: that the editor may take to answer. echo: from the answer to its own
     change. foreign_echo: the same once a change that is not ours has come after the answer. last_reply: for the edit at
-    the end, which a user may be asked to confirm.
+    the end, which a user may be asked to confirm. unsaid: that a client with such an edit may keep a change to itself.
     """
 
     coalesce: float = 0.06
@@ -38,6 +40,7 @@ class Timing:
     echo: float = 1.0
     foreign_echo: float = 0.25
     last_reply: float = 300.0
+    unsaid: float = 5.0
 
 
 class Delivery:
@@ -111,14 +114,27 @@ class Delivery:
             self._is_silent, self.streams = True, False
         self._failures += 1
         is_raced = self._document.version != self._sent_version
-        most = _LAST_RETRIES if self._is_closed and is_raced else len(_RETRIES)
-        if self._failures <= most and not (result == "unanswered" and is_last):
+        most = _LAST_RETRIES if self._is_closed and (is_raced or is_last) else len(_RETRIES)
+        if self._failures <= most and (not is_last or await self._is_worth_another(result)):
             await self._pause(_RETRIES[min(self._failures, len(_RETRIES)) - 1])
         elif not self._is_closed:
             self.streams, self._failures = False, 0  # the rest in one edit at the end
         else:
             for entry in self._ledger.entries:
                 entry.is_conflict = entry.is_conflict or entry.is_pending
+
+    async def _is_worth_another(self, result: _Result) -> bool:
+        """Whether the edit at the end may be sent again. After a refusal only if the editor tells of another text: it may
+        have asked its user.
+        """
+        if result != "refused":
+            return result != "unanswered"
+        end = time.monotonic() + (0 if _BY_USER.search(self.reason) else self._timing.unsaid)
+        while self._document.version == self._sent_version and not self._is_stopped:
+            if (left := end - time.monotonic()) <= 0:
+                return False
+            await self._wait(left)
+        return True
 
     async def _send(self) -> _Result:
         async with self._document.sending:

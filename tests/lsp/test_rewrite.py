@@ -137,6 +137,18 @@ def test_an_editor_that_refuses_is_quoted(editor: GetEditor) -> None:
     outcome_is_one(at)
 
 
+def test_a_refused_edit_at_the_end_is_sent_again_only_when_the_text_is_another(editor: GetEditor) -> None:
+    """A client like eglot has told of nothing that was typed in the last half second; and it may ask its user."""
+    at = editor(EGLOT)
+    uri = at.open("note = ''\n" + GRID)
+    at.on_edit = lambda: at.type(uri, "note = ''", "note = 'x'") if "''" in at.text(uri) else None
+    at.rewrite(uri, "at once")
+    at.wait_shown()
+    assert at.text(uri) == "note = 'x'\n" + MESH
+    assert len(at.of("workspace/applyEdit")) == 2
+    outcome_is_one(at)
+
+
 def test_only_the_selected_lines_change(editor: GetEditor) -> None:
     at = editor(VSCODE)
     uri = at.open(GRID)
