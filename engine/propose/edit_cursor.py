@@ -20,7 +20,6 @@ from specd.engine.propose.edit_source import Source, TokenText, is_word
 CONTEXT = 24  # tokens of the output that a plan is joined to
 MOST_PLANS = 4  # guesses that are tokenized in one step
 MOST_LEARNT = 400  # bytes written between leaving the source and coming back that a rule is sought in
-MOST_SINCE = 4096  # bytes kept of what was written since a divergence
 FAR = 60  # lexemes: a jump over more remembers where it came from
 ANCHORS = 3
 SOON = 8  # tokens: a divergence so close behind another may show that this was settled wrongly
@@ -52,7 +51,7 @@ class Cursor:
             plan = self.plan
             if plan is None:
                 if self.lost is not None:
-                    self._write(self._texts.join(row[start:]))
+                    self.lost.write(self._texts.join(row[start:]))
                 self.trial = None
                 return
             plan.grow(self.index + len(row) - start)
@@ -117,12 +116,6 @@ class Cursor:
         if best is not self.trial:
             self.trial, self.plan, self.index = best, best.plan, 0
 
-    def _write(self, text: str) -> None:
-        assert self.lost is not None
-        self.lost.write(text)
-        if len(self.lost.since) > MOST_SINCE:
-            self.lost.since = self.lost.since[-MOST_SINCE // 2 :]
-
     def _leave(self, row: list[int], at: int, prompt: int) -> None:
         """The token row[at] is not the plan's next."""
         plan = self.plan
@@ -155,7 +148,7 @@ class Cursor:
                 if self.trial is not None:
                     key = self.trial.key
                     self.lost.refused[key] = self.lost.refused.get(key, 0) + 1
-                self._write(self._texts.join(plan.tokens[: self.index]) + written)
+                self.lost.write(self._texts.join(plan.tokens[: self.index]) + written)
                 self.plan = self.trial = None
                 return
             self._confirm()

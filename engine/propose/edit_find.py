@@ -1,14 +1,15 @@
 """Every other guess where the copy goes on: a word replaced, a line replaced, an insertion over, a new name to
 complete, a recalled row of tokens."""
 
+from bisect import bisect_left
 from math import log, log1p
 
-from specd.engine.propose.edit_guess import WINDOW, Guess, Lost, Words, rank
+from specd.engine.propose.edit_guess import Guess, Lost, Words, rank
 from specd.engine.propose.edit_lines import line_guesses
 from specd.engine.propose.edit_match import match_guesses
 from specd.engine.propose.edit_recall import Recalled, follow
 from specd.engine.propose.edit_rules import Rule, RuleBook
-from specd.engine.propose.edit_source import LEXEME, Source, TokenText, is_word
+from specd.engine.propose.edit_source import Source, TokenText, is_word
 
 SHORT = 40  # bytes written since a divergence, above which what stood there says nothing more
 RECALLED = 64  # tokens taken from a recalled place
@@ -24,14 +25,11 @@ def find_guesses(
     texts: TokenText,
 ) -> list[Guess]:
     """All guesses, best first."""
-    text = (lost.before + lost.since)[-WINDOW:]
-    out: list[str] = LEXEME.findall(text)
-    new: list[str] = LEXEME.findall(lost.since) if len(lost.since) < WINDOW else out
-    at = source.lexeme_at(lost.offset)
+    out, at = lost.out, source.lexeme_at(lost.offset)
     guesses = _after_rules(source, lost, out)
-    guesses += _words(source, lost, words, out, new, at)
-    guesses += match_guesses(source, rules, lost, out, len(new), words)
-    guesses += line_guesses(source, lost, words, text, at)
+    guesses += _words(source, lost, words, out, at)
+    guesses += match_guesses(source, rules, lost, at, words)
+    guesses += line_guesses(source, lost, words, at)
     guesses += _insertion_over(source, lost, words, out, at)
     phrase = words.follow(out)
     if phrase is not None and phrase[0]:
@@ -80,18 +78,19 @@ def _undo(source: Source, lost: Lost) -> list[Guess]:
     return []
 
 
-def _words(source: Source, lost: Lost, words: Words, out: list[str], new: list[str], at: int) -> list[Guess]:
+def _words(source: Source, lost: Lost, words: Words, out: list[str], at: int) -> list[Guess]:
     """One word replaced by another; a name that gets a beginning or an end; a new name that the instruction holds."""
     guesses: list[Guess] = []
     last = out[-1] if out else ""
     old = source.lexemes[at] if at < len(source) else ""
     known = float(last in words.known or last in source.places)
     behind = source.starts[min(at + 1, len(source))]
-    replaced = len(new) == 1 and is_word(new[0]) and is_word(old)
+    alone = lost.count == 1
+    replaced = alone and is_word(lost.since) and is_word(old)
     if replaced:
-        word = new[0]
+        word = lost.since
         places = source.places[old]
-        passed = sum(place < at for place in places)
+        passed = bisect_left(places, at)
         middle = float(at > 1 and "\n" not in source.lexemes[at - 2 : at])
         again = log1p(len(places) - passed)
         features: tuple[float, ...] = (
@@ -108,7 +107,7 @@ def _words(source: Source, lost: Lost, words: Words, out: list[str], new: list[s
         features = (known, float(word.endswith("_")), float(len(word) < 3), again, middle)
         extra = None if passed else Rule((old,), word + rest)
         guesses.append(Guess("affix", behind, features, shift=lost.shift, lead=rest, extra=extra))
-    elif old and len(new) == 1:
+    elif old and alone:
         guesses.append(Guess("mark", behind, (float(old.isspace()),), shift=lost.shift))
     if is_word(last):
         named = [word for word in words.new if word.startswith(last) and word != last][:2]
@@ -189,7 +188,7 @@ def _separator(source: Source, at: int) -> str:
 
 def _common_end(since: str, text: str, offset: int) -> int:
     """Bytes that the written text and the source before `offset` end with alike, 40 at most."""
-    count = 0
-    while count < min(len(since), offset, 40) and since[-1 - count] == text[offset - 1 - count]:
+    count, most = 0, min(len(since), offset, 40)
+    while count < most and since[-1 - count] == text[offset - 1 - count]:
         count += 1
     return count

@@ -11,6 +11,8 @@ from specd.engine.propose.edit_source import LEXEME, Source, TokenText, is_word
 from specd.engine.propose.edit_weights import CAP, WEIGHTS
 
 WINDOW = 200  # bytes of output that guesses are made from
+MOST_SINCE = 4096  # bytes kept of what was written since a divergence
+MOST_OUT = 80  # lexemes of the output's end that are kept
 ALIKE = 3  # bytes: guesses that go on with the same ones back each other
 PHRASES = 24  # places of a lexeme in the prompt that are looked at, latest first
 PHRASE = 6  # lexemes that are taken from one
@@ -31,11 +33,25 @@ class Lost:
     refused: dict[tuple[int, str], int] = field(default_factory=dict)  # guess -> times it was wrong
     steps: int = 0
     undo: int = -1  # source byte of the divergence just before, if it may have been settled wrongly
+    out: list[str] = field(init=False)  # lexemes of the output's end
+    count: int = field(init=False)  # lexemes of `since`
+
+    def __post_init__(self) -> None:
+        self.out = LEXEME.findall((self.before + self.since)[-WINDOW:])
+        new = LEXEME.findall(self.since)
+        self.count = len(new)
+        self._last = new[-1] if new else ""
 
     def write(self, text: str) -> None:
         """One more step wrote `text`, none of it a copy from where a guess had said."""
-        self.since += text
         self.steps += 1
+        if not text:
+            return
+        self.since = (self.since + text)[-MOST_SINCE:]
+        self.out = self.out[-MOST_OUT:-1] + LEXEME.findall("".join(self.out[-1:]) + text)  # its last lexeme may go on
+        new = LEXEME.findall(self._last + text)
+        self.count += len(new) - bool(self._last)
+        self._last = new[-1]
 
 
 class Guess:

@@ -9,9 +9,10 @@ MOST_LINES = 4  # that begin like the output's current one
 PARAGRAPH = 60  # lines ahead in which the next paragraph is looked for
 
 
-def line_guesses(source: Source, lost: Lost, words: Words, text: str, at: int) -> list[Guess]:
+def line_guesses(source: Source, lost: Lost, words: Words, at: int) -> list[Guess]:
     """Source lines that begin like the output's current one; if that is empty, the lines that may come next."""
-    line = text[text.rfind("\n") + 1 :]
+    text = lost.since if "\n" in lost.since else lost.before + lost.since
+    line = text[text.rfind("\n") + 1 :][-WINDOW:]
     content = line.lstrip(" \t")
     home = source.line_of(at)
     guesses = []

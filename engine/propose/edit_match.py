@@ -16,35 +16,31 @@ def nearness(distance: int) -> float:
     return 1.0 / (1.0 + distance / 200) if distance >= 0 else 0.5 / (1.0 - distance / 200)
 
 
-def match_guesses(
-    source: Source, rules: RuleBook, lost: Lost, out: list[str], count_since: int, words: Words
-) -> list[Guess]:
-    """One guess for each of the best places. out: lexemes of the output's end, the last `count_since` of them written
-    since the divergence.
+def match_guesses(source: Source, rules: RuleBook, lost: Lost, at: int, words: Words) -> list[Guess]:
+    """One guess for each of the best places. at: the lexeme where the copy stopped.
 
     A match is worth the bits of its lexemes, log2(all / places of it); rare words tell most. Names that a rule writes
     match the names that it replaces.
     """
+    out, lexemes, others = lost.out, source.lexemes, lost.anchors
     if not out:
         return []
-    lexemes, at = source.lexemes, source.lexeme_at(lost.offset)
-    anchors = (at, *lost.anchors)
-    most = min(len(out), DEEPEST)
-    newest = out[-1 : -most - 1 : -1]
-    bits = list(map(source.bits, newest))
+    newest = out[-1 : -DEEPEST - 1 : -1]
+    most = len(newest)
+    gains = [0.0, source.bits(newest[0])]  # bits of the first so many lexemes, as far as they were asked for
     written = rules.written
-    others = lost.anchors
     scored = []
-    for place, length in _ends(source, rules, newest, anchors):
-        gained = bits[0] if length == len(lexemes[place]) else bits[0] * 0.6
+    for place, length in _ends(source, rules, newest, (at, *others)):
         depth = 1
-        limit = min(most, place + 1)
+        limit = most if place >= most else place + 1
         while depth < limit:
             ours, theirs = newest[depth], lexemes[place - depth]
             if ours != theirs and not (written and theirs in written.get(ours, ())):
                 break
-            gained += bits[depth]
             depth += 1
+        while len(gains) <= depth:
+            gains.append(gains[-1] + source.bits(newest[len(gains) - 1]))
+        gained = gains[depth] if length == len(lexemes[place]) else gains[depth] - gains[1] * 0.4
         distance = place - at
         near = 200.0 / (200 + distance) if distance >= 0 else 100.0 / (200 - distance)
         for anchor in others:
@@ -66,7 +62,7 @@ def match_guesses(
             log1p(max(-distance, 0)) * weak,
             float(distance < 0),
             float(not whole),
-            float(depth >= count_since),
+            float(depth >= lost.count),
             float(newest[0] == "\n"),
             float(any(began <= anchor <= place for anchor in lost.anchors)),
             log1p(lost.steps),

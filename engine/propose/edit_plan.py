@@ -79,6 +79,19 @@ class Rewriter:
             ids = self._encoded[text] = self.tokens.encode(text)
         return ids
 
+    def follows(self, token: int, unit: int, piece: Piece) -> bool:
+        """The source has a border of tokens where `piece` begins to copy it, and the same one behind `token`: the same
+        token stands before it, or a line begins there and `token` ends one."""
+        source, start = self.source, piece.start
+        if piece.rule is not None or not piece.text or piece.text != source.text[start : piece.end]:
+            return False
+        if start == source.unit_starts[unit]:
+            if source.cut_behind and self.tokens[token][-1:] == "\n" == source.text[start - 1 : start]:
+                return True
+            return unit > 0 and source.unit_tokens[unit - 1][-1:] == [token]
+        index = self._places_of(unit).tokens.get(start, 0)
+        return index > 0 and source.unit_tokens[unit][index - 1] == token
+
     def tokenize(self, unit: int, pieces: list[Piece], context: str = "") -> list[int]:
         """Tokens of `context` and the pieces behind it: the unit's own tokens wherever they copy it, between seams,
         and new ones around what was changed."""
@@ -179,6 +192,8 @@ class Plan:
         """The tokens of `pieces` behind the line so far; False if the target would have cut its line into other
         tokens, had it meant to go on like this."""
         rewriter, texts = self._rewriter, self._rewriter.tokens
+        if line and pieces and rewriter.follows(line[-1], unit, pieces[0]):
+            return rewriter.tokenize(unit, pieces), True
         begin = len(line)
         while begin > 0:
             begin -= 1

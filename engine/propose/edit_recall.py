@@ -19,34 +19,40 @@ class Recalled:
 
 
 class Recall:
-    """Positions of every pair of tokens. Indexing is put off: `index` takes a bounded number of tokens at a time."""
+    """The latest place of every token and pair of tokens, and the one before each. Indexing is put off: `index` takes
+    a bounded number of tokens at a time."""
 
     def __init__(self) -> None:
-        self._pairs: dict[int, list[int]] = {}  # pair -> positions behind it
+        self._pairs: dict[int, int] = {}  # pair -> latest position behind it
+        self._earlier: list[int] = [0, 0]  # [p]: the position behind the same pair before p; 0 = none
         self._single: dict[int, int] = {}  # token -> latest position behind it
-        self._done = 1  # positions below it are in
 
     def index(self, tokens: list[int], most: int) -> None:
         """Take in up to `most` more positions; only those that a token stands at."""
-        pairs, single = self._pairs, self._single
-        stop = min(len(tokens), self._done + most)
-        last = tokens[self._done - 1] if self._done <= len(tokens) else 0
-        before = tokens[self._done - 2] if self._done >= 2 else last
-        for position in range(self._done, stop):
-            single[last] = position
-            key = before << _SHIFT | last
-            if key in pairs:
-                pairs[key].append(position)
-            else:
-                pairs[key] = [position]
-            before, last = last, tokens[position]
-        self._done = max(stop, self._done)
+        pairs, earlier = self._pairs, self._earlier
+        begin = len(earlier)
+        stop = min(len(tokens), begin + most)
+        if begin >= stop:
+            return
+        if begin == 2:
+            self._single[tokens[0]] = 1
+        self._single.update(zip(tokens[begin - 1 : stop - 1], range(begin, stop), strict=True))
+        before = tokens[begin - 2] << _SHIFT
+        for position, last in enumerate(tokens[begin - 1 : stop - 1], begin):
+            pair = before | last
+            earlier.append(pairs.get(pair, 0))
+            pairs[pair] = position
+            before = last << _SHIFT
 
     def find(self, tokens: list[int]) -> list[Recalled]:
         """The deepest match (of equals the latest), and the most frequent other continuation if there is one."""
         if len(tokens) < 2:
             return []
-        places = self._pairs.get(tokens[-2] << _SHIFT | tokens[-1], [])[-MOST:]
+        place = self._pairs.get(tokens[-2] << _SHIFT | tokens[-1], 0)
+        places: list[int] = []
+        while place and len(places) < MOST:
+            places.append(place)
+            place = self._earlier[place]
         if not places:
             position = self._single.get(tokens[-1])
             return [] if position is None else [Recalled(position, 1, 1, 1.0)]

@@ -6,6 +6,7 @@ token may end in the middle of a character.
 """
 
 import re
+import string
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from itertools import accumulate, pairwise
@@ -49,12 +50,13 @@ def is_word(lexeme: str) -> bool:
     return first.isalpha() or first == "_" or first >= "\x80"
 
 
+_LETTERS = frozenset(string.ascii_letters)
+_MARKS = frozenset(map(chr, range(128))) - _LETTERS
+
+
 def is_seam(text: str, at: int) -> bool:
     """No byte-level tokenizer in use merges across this place: a letter stands before it and none behind."""
-    if not 0 < at < len(text):
-        return True
-    before, behind = text[at - 1], text[at]
-    return before.isascii() and before.isalpha() and behind.isascii() and not behind.isalpha()
+    return not 0 < at < len(text) or (text[at - 1] in _LETTERS and text[at] in _MARKS)
 
 
 class TokenText(dict[int, str]):
@@ -69,7 +71,7 @@ class TokenText(dict[int, str]):
         return text
 
     def join(self, tokens: Iterable[int]) -> str:
-        return "".join([self[token] for token in tokens])
+        return "".join(map(self.__getitem__, tokens))
 
     def encode(self, text: str) -> list[int]:
         """Byte text -> token ids."""
