@@ -126,6 +126,30 @@ def test_revert_in_mid_stream_cancels_first(replay: Home, editor: GetEditor) -> 
     wait_for(lambda: replay.client.status()["jobs"]["active"] == 0)
 
 
+def test_a_rewrite_that_is_cancelled_by_command_is_answered_with_what_stays(editor: GetEditor) -> None:
+    at = editor(PLUGIN)
+    uri = at.open(GRID)
+    number = at.ask("specd/rewrite", {"uri": uri, "instruction": "hang"})
+    wait_for(lambda: at.text(uri) == MESH)
+    at.request("workspace/executeCommand", {"command": "specd.cancel", "arguments": [{"uri": uri}]})
+    result = at.answer(number)["result"]
+    assert (result["outcome"], result["hunks"]) == ("cancelled", 3)
+    assert result["message"].startswith("cancelled (by the user); 3 hunks applied so far stay")
+    assert at.shown == []
+
+
+@pytest.mark.parametrize(("habits", "asks"), [(PLUGIN, True), (VSCODE, False)], ids=["plugin", "none"])
+def test_a_plugin_that_can_ask_is_offered_an_action_without_words(
+    editor: GetEditor, habits: Habits, asks: bool
+) -> None:
+    at = editor(habits)
+    uri = at.open(GRID)
+    where = {"textDocument": {"uri": uri}, "range": span(GRID, "grid = Grid"), "context": {"diagnostics": []}}
+    actions = at.request("textDocument/codeAction", where)["result"]
+    wordless = [one["title"] for one in actions if not one["command"]["arguments"][0]["instruction"]]
+    assert wordless == (["Rewrite with LLM…"] if asks else [])
+
+
 def test_rewrite_here_is_where_code_actions_were_asked_for(editor: GetEditor) -> None:
     at = editor()
     uri = at.open(GRID)

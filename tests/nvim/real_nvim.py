@@ -80,6 +80,10 @@ class Nvim:
         return "\n".join(self.api.current.buffer[:]) + "\n"
 
     @property
+    def mode(self) -> str:
+        return str(self.api.request("nvim_get_mode")["mode"])
+
+    @property
     def said(self) -> list[tuple[str, int]]:
         return [(str(message), int(level)) for message, level in self.lua("return _G.said")]
 

@@ -62,7 +62,7 @@ function M.open()
       ('log      %s (:SpecdLog)'):format(require('specd.log').path),
     })
   end
-  client:request('specd/status', {}, function(err, result)
+  client:request('specd/status', vim.empty_dict(), function(err, result)
     local server = client.server_info or {}
     local lines = {
       ('editor   Neovim %s'):format(version),

@@ -1,0 +1,162 @@
+"""Settings, the log, :SpecdInfo, :checkhealth and the help."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from daemon_home import GRID, Home, wait_for
+from real_nvim import ENABLE, PLUGIN, SETUP, Nvim
+
+from specd.daemon import __version__
+
+StartNvim = Callable[..., Nvim]
+
+
+@pytest.mark.parametrize(
+    ("opts", "words"),
+    [
+        ("{ strem = 'auto' }", 'setting "strem" is not known; known are apply_timeout, cmd, '),
+        ("{ stream = 'sometimes' }", "setting \"stream\" must be 'auto', 'always' or 'never', not \"sometimes\""),
+        ("{ cmd = 'specd lsp' }", 'setting "cmd" must be a list of words'),
+        ("{ filetypes = {} }", 'setting "filetypes" must be a list of file types'),
+        ("{ apply_timeout = 0 }", 'setting "apply_timeout" must be a number of seconds from 0.05 to 600, not 0'),
+        ("{ presets = { 'x' } }", 'setting "presets" must be a table of names and instructions'),
+        ("{ warm = 'yes' }", 'setting "warm" must be true or false'),
+        ("{ model = '' }", 'setting "model" must be a folder or a name'),
+        ("{ log_size = 0.5 }", 'setting "log_size" must be a whole number of KiB'),
+        ("7", "setup takes a table of settings, not 7"),
+    ],
+)
+def test_a_wrong_setting_is_named_and_its_default_stands_in(nvim: Nvim, opts: str, words: str) -> None:
+    read, problems = nvim.lua(f"return {{ require('specd.settings').read({opts}) }}")
+    assert len(problems) == 1
+    assert words in problems[0]
+    assert problems[0].endswith(("the default is used.", "the defaults are used.", "warm."))
+    assert read == nvim.lua("return require('specd.settings').defaults")
+
+
+def test_a_wrong_setting_keeps_nobody_from_working(start: StartNvim) -> None:
+    at = start(opts="{ stream = 5, trace = 'verbose', hunks = false, region = false, progress = false }")
+    assert 'setting "stream" must be' in at.wait_said()
+    at.api.command("SpecdRewrite! stream")
+    at.wait_said("3 hunks")
+    assert at.marks("hunks") == at.marks("region") == []
+    wait_for(lambda: at.log().count("first hunk") > 0)
+    assert re.search(r" info +job \S+ done: 3 hunks, .* edits, \d+ ms each, shown after \d+ ms\n", at.log())
+    assert re.search(r" trace +specd \S+: prefill at \d+ ms, [\d.]+ ms \(reused \d+, new \d+\)\n", at.log())
+    assert "Grid" not in at.log()  # figures, no text of the user's
+
+
+def test_setup_may_be_called_again_and_the_last_one_counts(start: StartNvim) -> None:
+    again = "require('specd').setup({ cmd = CMD, model = '/nowhere' })  "
+    at = start(config=again + SETUP)
+    assert at.lua("return require('specd.settings').server_options().model") is None
+    at.api.command("SpecdRewrite! at once")
+    assert at.wait_said().startswith("specd: 3 hunks")
+
+
+def test_the_servers_own_check_of_init_options_is_seen(start: StartNvim) -> None:
+    at = start(config="vim.lsp.config('specd', { init_options = { strem = 1 } })  " + ENABLE)
+    assert "unknown option 'strem'" in at.wait_said()
+
+
+def test_the_latency_line_is_in_the_log_and_the_log_starts_anew_when_it_is_long(nvim: Nvim) -> None:
+    nvim.lua("require('specd.settings').current.log_size = 1; require('specd.log').write(3, ('x'):rep(2000))")
+    nvim.api.command("SpecdRewrite! at once")
+    nvim.wait_said()
+    wait_for(lambda: " done: 3 hunks" in nvim.log())
+    assert "xxx" not in nvim.log()
+    assert "xxx" in (nvim.home.folder / "state/nvim/specd.log.1").read_text()
+    nvim.api.command("SpecdLog")
+    assert "done: 3 hunks" in nvim.text.strip().split("\n")[-1]
+    assert nvim.lua("return vim.fn.line('.') == vim.fn.line('$')")
+    nvim.lua("require('specd.settings').current.log_size = 1024")
+
+
+def test_info_says_what_runs(nvim: Nvim) -> None:
+    nvim.api.command("SpecdInfo")
+    wait_for(lambda: "daemon" in nvim.text)
+    assert f"server   specd {__version__}, attached to 1 buffers" in nvim.text
+    assert re.search(r"daemon   specd \S+, pid \d+, ready, up \d+ s, \d+ MiB resident\njobs     0 at work", nvim.text)
+    assert f"log      {nvim.home.log}" in nvim.text
+    nvim.api.input("q")
+    assert nvim.text == GRID
+
+
+def test_checkhealth_finds_program_daemon_and_maps(start: StartNvim) -> None:
+    maps = "vim.keymap.set('n', '<F5>', '<Plug>(specd-rewrite)') vim.keymap.set('n', '<F5>x', 'ix')\n"
+    at = start(config=maps + SETUP, opts="{ strem = 1 }")
+    at.api.command("checkhealth specd")
+    report = at.text
+    assert f"✅ OK specd {__version__} at " in report
+    assert re.search(r"✅ OK daemon   specd \S+, pid \d+, ready", report)
+    assert re.search(r"OK client \d+: server \S+, 1 buffers", report)
+    assert 'ERROR setting "strem" is not known' in report
+    assert "WARNING <F5> (mode n) waits 'timeoutlen' for <F5>x" in report
+    assert re.search(r"OK device: cpu", report)
+    assert str(at.home.folder / "state/nvim/specd.log") in report
+
+
+def test_a_program_that_is_not_there_is_said_by_command_and_checkhealth(start: StartNvim) -> None:
+    at = start(config="require('specd').setup({ cmd = { '/no/specd', 'lsp' }, enable = false })", attached=False)
+    at.api.command("SpecdRewrite! at once")
+    assert (
+        at.wait_said() == 'specd: the program "/no/specd" is not found; install specd, or name it in the setting `cmd`'
+    )
+    at.api.command("checkhealth specd")
+    assert 'ERROR the program "/no/specd" is not found' in at.text
+
+
+def test_a_server_that_ends_at_once_is_said(start: StartNvim) -> None:
+    at = start(config="require('specd').setup({ cmd = { 'false' }, enable = false })", attached=False)
+    at.api.command("SpecdRewrite! at once")
+    assert "the language server ended as soon as it was started" in at.wait_said("ended")
+
+
+def test_the_help_has_every_command_map_and_setting(nvim: Nvim, tmp_path: Path) -> None:
+    text = (PLUGIN / "doc" / "specd.txt").read_text()
+    readme = (PLUGIN / "README.md").read_text()
+    (tmp_path / "specd.txt").write_text(text)
+    nvim.api.command(f"helptags {tmp_path}")  # raises where a tag is there twice
+    tags = {line.split("\t")[0] for line in (tmp_path / "tags").read_text().splitlines()}
+    commands = {name for name in nvim.lua("return vim.tbl_keys(vim.api.nvim_get_commands({}))") if "Specd" in name}
+    maps = set(
+        re.findall(
+            r"<Plug>\(specd-[a-z-]+\)",
+            "\n".join(nvim.lua("return vim.tbl_map(function(m) return m.lhs end, vim.api.nvim_get_keymap('n'))")),
+        )
+    )
+    settings = set(nvim.lua("return vim.tbl_keys(require('specd.settings').defaults)")) | {"presets", "model"}
+    groups = set(
+        re.findall(
+            r"Specd(?:Region|Progress|Hunk|HunkSign|DeletedSign|Old)\b", (PLUGIN / "lua/specd/marks.lua").read_text()
+        )
+    )
+    wanted = (
+        {f":{name}" for name in commands}
+        | maps
+        | {f"specd-{name}" for name in settings}
+        | {f"hl-{name}" for name in groups}
+    )
+    assert len(commands) == 8
+    assert wanted <= tags
+    for name in settings:
+        assert f"`{name}`" in readme
+
+
+def test_colours_of_ours_survive_a_colour_scheme(nvim: Nvim) -> None:
+    nvim.api.command("colorscheme habamax")
+    assert nvim.lua("return vim.api.nvim_get_hl(0, { name = 'SpecdHunk' }).link") == "DiffAdd"
+    nvim.api.command("colorscheme default")
+
+
+def test_the_bundled_model_renames_a_class_in_neovim(bundled_folder: Path, own_replay: Home, start: StartNvim) -> None:
+    own_replay.settings.write_text("watch = false\n")
+    at = start(own_replay)
+    at.api.command("SpecdRewrite! rename Grid to Mesh")
+    message = at.wait_said("", 120)
+    assert re.match(r"specd: 3 hunks, [\d.]+ s \(17 lines, [\d.k]+ tok/s, \d+ % drafted\)", message)
+    assert at.text == GRID.replace("Grid", "Mesh")
+    at.api.input("u")
+    assert at.text == GRID
