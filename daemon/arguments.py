@@ -64,11 +64,16 @@ def _add_edit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     model.add_argument("--speculate", type=int, metavar="K", help="tokens drafted a step at most; 0: plain decoding")
     model.add_argument("--draft", metavar="MODEL", help="a small model that drafts")
     model.add_argument("--dflash", metavar="DRAFTER", help="a DFlash drafter")
-    model.add_argument("--proposer", choices=("auto", "edit", "ngram"), help="who drafts")
+    model.add_argument("--proposer", choices=("auto", "edit", "ngram", "draft_model", "dflash"), help="who drafts")
     model.add_argument("--temperature", type=float, metavar="T", help="0: the likeliest token always")
     model.add_argument("--top-k", type=int, metavar="K", help="sample among the K likeliest; 0: all")
     model.add_argument("--top-p", type=float, metavar="P", help="sample among the likeliest that hold this share")
     model.add_argument("--seed", type=int, metavar="N", help="the same seed gives the same answer")
+    model.add_argument(
+        "--sample-drafts",
+        action="store_true",
+        help="with a temperature: judge drafts by min(1, p/q); a seed then need not repeat its answer",
+    )
     model.add_argument("--max-tokens", type=int, metavar="N", help="longest answer")
     model.add_argument("--guard", choices=("report", "refuse", "off"), help="what to do with broken syntax")
 
@@ -112,7 +117,9 @@ def edit_options(args: argparse.Namespace) -> Options:
         max_tokens=args.max_tokens,
         guard=args.guard,
         sampling=Sampling(args.temperature, args.top_k, args.top_p, None, args.seed),
-        speculation=Speculation(args.speculate, _model(args.draft), _model(args.dflash), args.proposer),
+        speculation=Speculation(
+            args.speculate, _model(args.draft), _model(args.dflash), args.proposer, args.sample_drafts
+        ),
         context=tuple(ContextFile(os.path.abspath(path)) for path in args.context),
     )
     parse_rewrite(wire.to_json(request))  # the daemon's own checks, before anything is read or started

@@ -1,6 +1,6 @@
 """What a session asks of a model, and what it hears while the model generates. `worker` implements it on the engine."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -59,7 +59,7 @@ class Model(Protocol):
         """How many tokens `text` has."""
         ...
 
-    def generate(self, asked: Asked) -> Iterator[Prefilled | Stepped | Ended | None]:
+    def generate(self, asked: Asked) -> Generator[Prefilled | Stepped | Ended | None, None, None]:
         """One step of the model a `next()`; None is a step of the prefill. Closing it cancels. Raises EngineFailed."""
         ...
 

@@ -35,6 +35,16 @@ class ModelKey:
     device: str = "auto"
     dtype: str = "auto"
 
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Everything that it is loaded from: the model's folder and the drafters'. They may be hub names."""
+        return tuple(Path(name) for name in (self.path, self.draft, self.dflash) if name)
+
+    @property
+    def stamp(self) -> Stamp:
+        """Equal as long as nobody writes to these folders."""
+        return tuple(file for folder in self.folders for file in folder_stamp(folder))
+
 
 class Load(Generic[M]):
     """One loading of a model: running, done or failed. Read from any thread."""
@@ -50,7 +60,7 @@ class Load(Generic[M]):
         self.ended = threading.Event()
         self.users = 0
         self.last_used = time.monotonic()
-        self.stamp: Stamp = ()  # of the folder, from before anything was read
+        self.stamp: Stamp = ()  # of its folders, from before anything was read
 
     def result(self) -> M:
         """The model. Raises the error that ended the loading, or EngineFailed if the model was unloaded meanwhile."""
@@ -156,7 +166,7 @@ class ModelPool(Generic[M]):
 
         with self._loading:
             load.began = time.monotonic()
-            load.stamp = folder_stamp(Path(load.key.path))
+            load.stamp = load.key.stamp
             try:
                 load.model = self._load_model(load.key, progress)
             except SpecdError as error:

@@ -87,13 +87,16 @@ class Speculation(Record):
     """What drafts. k: tokens drafted a step at most (None = the daemon's setting, 0 = plain decoding).
 
     draft, dflash: folders of a draft model and of a DFlash drafter ("" = none, None = the daemon's setting).
-    proposer: None or "auto" lets the daemon choose; "edit" and "ngram" insist on one.
+    proposer: None or "auto" lets the daemon choose; the others insist on one. sample_drafts: where tokens are sampled,
+    judge drafts by min(1, p/q) and let the draft model sample its own: the answer then has the model's distribution,
+    but what a seed gives depends on what was drafted. Without it the answer never does.
     """
 
     k: int | None = None
     draft: str | None = None
     dflash: str | None = None
-    proposer: Literal["auto", "edit", "ngram"] | None = None
+    proposer: Literal["auto", "edit", "ngram", "draft_model", "dflash"] | None = None
+    sample_drafts: bool = False
 
 
 class ContextFile(Record):

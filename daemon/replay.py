@@ -14,7 +14,7 @@ takes `step_ms` (0); the prefill takes `prefill_ms` (0). `end`: "stop" (the mode
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -81,7 +81,7 @@ class ReplayModel:
     def count(self, text: str) -> int:
         return -(-len(text) // _CHARACTERS_A_TOKEN)
 
-    def generate(self, asked: Asked) -> Iterator[Prefilled | Stepped | Ended | None]:
+    def generate(self, asked: Asked) -> Generator[Prefilled | Stepped | Ended | None, None, None]:
         message = asked.prompt.messages[-1]["content"]
         instruction = message.rpartition("\n")[2]
         answer = next((one for one in read_script(self._path) if one.when in instruction), None)

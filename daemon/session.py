@@ -4,6 +4,7 @@ Knows models only as the `Model` protocol of generation.py, so it has no torch i
 A rewrite is a generator as `scheduler` wants it: one step of the model a turn, events by callback.
 """
 
+import contextlib
 import hashlib
 import time
 from collections.abc import Callable, Iterator
@@ -68,21 +69,25 @@ def rewrite(
     trace.prompt = time.monotonic() - began
     writer = _Writer(RewriteStream(target.text, region, prompt, language=language), region, emit, trace)
     is_complete = False
-    for event in model.generate(asked):
-        match event:
-            case None:
-                pass
-            case Prefilled(reused, new, seconds):
-                trace.prefill, trace.prefill_reused, trace.prefill_new = seconds, reused, new
-                trace.prompt_tokens = reused + new
-                writer.start_decoding()
-            case Stepped(text, proposer, drafted, accepted, emitted):
-                trace.step(proposer, drafted, accepted, emitted)
-                writer.push(text)
-            case Ended(reason, text):
-                writer.push(text)
-                is_complete = reason == "stop"
-        yield True
+    with contextlib.closing(model.generate(asked)) as steps:
+        for event in steps:
+            match event:
+                case None:
+                    pass
+                case Prefilled(reused, new, seconds):
+                    trace.prefill, trace.prefill_reused, trace.prefill_new = seconds, reused, new
+                    trace.prompt_tokens = reused + new
+                    writer.start_decoding()
+                case Stepped(text, proposer, drafted, accepted, emitted):
+                    trace.step(proposer, drafted, accepted, emitted)
+                    writer.push(text)
+                    is_complete = writer.is_over
+                case Ended(reason, text):
+                    writer.push(text)
+                    is_complete = reason == "stop"
+            yield True
+            if is_complete:
+                break
     emit(_outcome(writer.finish(complete=is_complete), request, settings, language, trace))
 
 
@@ -165,6 +170,11 @@ class _Writer:
             fraction = min(1.0, self._answer_lines / count)
             self._emit(Progress(self._trace.tokens, self._trace.steps, self._trace.tokens / seconds, fraction))
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the rest of what the model says cannot matter."""
+        return self._stream.is_over
+
     def finish(self, *, complete: bool) -> StreamOutcome:
         self._trace.generate = time.monotonic() - self._began
         hunks, outcome = self._stream.finish(complete=complete)
@@ -195,10 +205,9 @@ def _outcome(
     mode = request.guard or settings.guard
     if mode != "off":
         report = guard.check(language, request.target.text, ended.text, instruction=request.instruction)
-        if not report.ok:
-            if mode == "refuse" and report.broke_syntax:
-                return Failed("guard", report.message, trace.summary())
-            notes.append(report.message)
+        if mode == "refuse" and report.broke_syntax:
+            return Failed("guard", report.message, trace.summary())
+        notes += [report.message] if report.message else []
     return Done(digest, trace.summary(), tuple(notes))
 
 

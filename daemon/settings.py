@@ -35,7 +35,7 @@ class Settings:
         "folder",
         "A DFlash drafter of the model. auto: the one in the model's folder, `dflash`, if any. Empty: none.",
     )
-    proposer: Literal["auto", "edit", "ngram"] = _key(
+    proposer: Literal["auto", "edit", "ngram", "draft_model", "dflash"] = _key(
         "auto", "name", "Who drafts: auto (the best of those at hand), edit (the old text), ngram (earlier text)."
     )
     speculate: int = _key(

@@ -1,7 +1,8 @@
 """Follows the settings file and the folders of loaded models, so that a change needs no restart.
 
 A changed setting is applied, or said to need a restart; a settings file with an error is reported and the old settings
-stay. A model's folder that changed, and then stood still for a moment, is loaded again beside the old model.
+stay. A folder of a model or of its drafters that changed, and then stood still for a moment, is loaded again beside the
+old model.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from specd.daemon import paths
 from specd.daemon import settings as settings_file
 from specd.daemon.errors import SettingsError
 from specd.daemon.generation import Served
-from specd.daemon.model_folder import Stamp, folder_stamp, stamp_of
+from specd.daemon.model_folder import Stamp, stamp_of
 from specd.daemon.models import Load, ModelKey
 from specd.daemon.service import Service
 
@@ -50,7 +51,10 @@ class Watch:
                     break
 
     def _folders(self) -> list[Path]:
-        wanted = {paths.settings_path().parent, *(Path(load.key.path) for load in self._service.pool.loads())}
+        wanted = {
+            paths.settings_path().parent,
+            *(folder for load in self._service.pool.loads() for folder in load.key.folders),
+        }
         return sorted(folder for folder in wanted if folder.is_dir())
 
     def _look(self) -> None:
@@ -71,7 +75,7 @@ class Watch:
             _log.warning("the settings stay as they were: %s", error)
 
     def _look_at_model(self, load: Load[Served]) -> None:
-        stamp = folder_stamp(Path(load.key.path))
+        stamp = load.key.stamp
         seen, quiet = self._changed.get(load.key, (load.stamp, _QUIET))
         if stamp != seen:
             self._changed[load.key] = (stamp, 0)

@@ -6,7 +6,7 @@ All methods of EngineModel but `status` run on the scheduler's thread, and `load
 
 import contextlib
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from specd.daemon.errors import EngineFailed
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from specd.engine.model import Qwen3
     from specd.engine.prefix import DrafterState
     from specd.engine.propose.dflash import DFlashDrafter
+    from specd.engine.sampling import AcceptRule
 
 LONGEST = 127  # drafted tokens a step: 128 rows cost little more than 64, and more than that is seldom right
 
@@ -68,6 +69,9 @@ class Drafting:
         how, tokenizer = asked.speculation, self._loaded.tokenizer
         if how.k == 0:
             return None, ()
+        if how.proposer in ("draft_model", "dflash"):
+            chosen = self._insisted(how, _sampling(asked.sampling), states)
+            return chosen, (chosen,)
         longest = min(how.k or LONGEST, LONGEST)
         ends = tuple(sorted(self._loaded.stop_ids))[:1]
         edit = EditProposer(tokenizer, asked.prompt.predicted, asked.pairs, max_k=longest, end_ids=ends)
@@ -78,6 +82,20 @@ class Drafting:
             return ngram, (ngram,)
         proposers: tuple[Proposer, ...] = (edit, ngram, *self.models(how, _sampling(asked.sampling), states))
         return engine.Adaptive(proposers, self._costs, self._acceptance), proposers
+
+    def _insisted(self, how: Speculation, sampling: "SamplingParams", states: "dict[str, DrafterState]") -> "Proposer":
+        """The one proposer that is a model and that the request insists on. Raises EngineFailed if there is none."""
+        chosen: Proposer | None = None
+        for proposer in self.models(how, sampling, states):
+            if proposer.name == how.proposer:
+                chosen = proposer
+            else:
+                _close((proposer,))
+        if chosen is None:
+            option = "--dflash DRAFTER" if how.proposer == "dflash" else "--draft MODEL"
+            raise EngineFailed(f"no {how.proposer} was loaded with {self._loaded.path.name}; name one with {option}.")
+        chosen.max_k = min(chosen.max_k, how.k or LONGEST)
+        return chosen
 
     def models(
         self, how: Speculation, sampling: "SamplingParams", states: "dict[str, DrafterState]"
@@ -93,7 +111,14 @@ class Drafting:
             known = states.pop(DraftModelProposer.name, None)
             context = known if isinstance(known, DraftContext) else None
             k = min(how.k or 7, LONGEST)
-            yield DraftModelProposer(self._draft, k=k, target=self._loaded.model, sampling=sampling, context=context)
+            yield DraftModelProposer(
+                self._draft,
+                k=k,
+                target=self._loaded.model,
+                sampling=sampling,
+                accept=_accept(how),
+                context=context,
+            )
 
 
 class EngineModel:
@@ -113,7 +138,7 @@ class EngineModel:
         """How many tokens `text` has."""
         return len(self._loaded.tokenizer.encode(text))
 
-    def generate(self, asked: Asked) -> Iterator[Prefilled | Stepped | Ended | None]:
+    def generate(self, asked: Asked) -> Generator[Prefilled | Stepped | Ended | None, None, None]:
         """One step of the engine a `next()`. Closing it cancels; what is in the KV cache of the prompt is kept."""
         from specd import engine
 
@@ -122,7 +147,11 @@ class EngineModel:
             ids = loaded.tokenizer.chat(asked.prompt.messages)
             max_tokens = min(asked.max_tokens, self.window - len(ids))
             kept = self._take(ids, max_tokens)
-            speculative, proposers = self._drafting.speculative(asked, kept.states)
+            try:
+                speculative, proposers = self._drafting.speculative(asked, kept.states)
+            except BaseException:
+                kept.free()
+                raise
             steps = engine.generate(
                 loaded.model,
                 ids,
@@ -131,6 +160,7 @@ class EngineModel:
                 stop_ids=loaded.stop_ids,
                 max_tokens=max_tokens,
                 speculative=speculative,
+                accept=_accept(asked.speculation),
                 cache=kept.cache,
             )
             try:
@@ -232,6 +262,10 @@ def _close(proposers: "tuple[Proposer, ...]") -> None:
     for proposer in proposers:
         if hasattr(proposer, "close"):
             proposer.close()
+
+
+def _accept(how: Speculation) -> "AcceptRule":
+    return "rejection" if how.sample_drafts else "exact"
 
 
 def _sampling(sampling: Sampling) -> "SamplingParams":

@@ -89,6 +89,13 @@ class AnswerFilter:
             report.declined = report.prose
         return "".join(last)
 
+    @property
+    def has_ended(self) -> bool:
+        """The fence was closed, and the code in it is of the original's kind. A further fence may still prove to be
+        the true end, where the text is such that it can hold one.
+        """
+        return self.report.fence and self.report.closed and (self._has_known or not self._known)
+
     def _read(self, line: str) -> str | None:
         if self._fence is None:
             self._read_before(line)

@@ -6,11 +6,12 @@ language has no grammar at hand there is nothing to report.
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from specd.daemon.rewrite.diff import changed_blocks
-from specd.daemon.rewrite.syntax import WRAPPERS, is_definition, kind_of, name_of, parse, wrapped
+from specd.daemon.rewrite.syntax import WRAPPERS, is_definition, kind_of, name_of, wrapped
+from specd.daemon.rewrite.tree import Syntax, Unparsed, parse
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -27,7 +28,7 @@ class GuardReport:
 
     ok: nothing. broke_syntax: the text parsed before and does not now (what `guard = "refuse"` refuses). lost: names of
     definitions that are gone, not renamed; duplicated: those that are there more often than before. message: one line
-    for the user, empty if ok.
+    for the user; empty if ok, but where the texts are too large to compare it says so.
     """
 
     ok: bool
@@ -39,15 +40,19 @@ class GuardReport:
 
 def check(language: str | None, before: str, after: str, *, instruction: str = "") -> GuardReport:
     """Compares the texts of a file before and after a rewrite. What `instruction` names may go unreported."""
+    nothing = GuardReport(True, False, [], [], "")
+    if language is None or before == after:
+        return nothing
     old, new = parse(language, before), parse(language, after)
-    if language is None or old is None or new is None or before == after:
-        return GuardReport(True, False, [], [], "")
-    broke = new.has_error and not old.has_error
+    if isinstance(old, Unparsed) or isinstance(new, Unparsed):
+        why = old.why if isinstance(old, Unparsed) else new.why if isinstance(new, Unparsed) else ""
+        return replace(nothing, message=f"not checked for broken syntax, since {why}") if why else nothing
+    broke = new.root.has_error and not old.root.has_error
     old_names, new_names = _definitions(old, language), _definitions(new, language)
     named = set(_WORD.findall(instruction))
     lost = [name for name in _lost(old_names, new_names) if not named.intersection(_WORD.findall(name))]
     duplicated = _duplicated(old_names, new_names)
-    parts = [f"line {_error_line(new)} does not parse"] if broke else []
+    parts = [f"line {_error_line(new.root)} does not parse"] if broke else []
     parts += [f"gone: {_some(lost)}"] if lost else []
     parts += [f"there twice: {_some(duplicated)}"] if duplicated else []
     return GuardReport(not parts, broke, lost, duplicated, "; ".join(parts))
@@ -59,16 +64,16 @@ class _Definition:
     signature: str  # what must not be there twice
 
 
-def _definitions(root: "Node", language: str) -> list[_Definition]:
+def _definitions(syntax: Syntax, language: str) -> list[_Definition]:
     """Top-level definitions, and the members of their types, in order of the text."""
     found: list[_Definition] = []
-    stack = [(root, "", 0)]
+    stack = [(syntax.root, "", 0)]
     while stack:
         node, prefix, depth = stack.pop()
         if is_definition(node, language):
-            kind, name = kind_of(node), name_of(node)
+            kind, name = kind_of(node), name_of(node, syntax.text)
             if name:
-                found.append(_Definition(prefix + name, _signature(node, prefix + name, language)))
+                found.append(_Definition(prefix + name, _signature(node, prefix + name, language, syntax.source)))
             if kind not in _WITH_MEMBERS or depth > 1:
                 continue
             prefix, depth = f"{prefix}{name}.", depth + (kind not in ("module", "namespace"))
@@ -87,14 +92,13 @@ _BODY_TYPES = """
 _BODIES = frozenset(_BODY_TYPES.split())
 
 
-def _signature(node: "Node", name: str, language: str) -> str:
+def _signature(node: "Node", name: str, language: str, source: bytes) -> str:
     outer = wrapped(node)
     if language in _BY_NAME and outer.start_byte == node.start_byte:
         return name
     body = node.child_by_field_name("body")
-    text = (outer.text or b"")[: body.start_byte - outer.start_byte if body is not None else None]
-    head = text.decode("utf-8", "replace") if body is not None else text.decode("utf-8", "replace").split("\n", 1)[0]
-    return name + " " + " ".join(head.split())
+    head = source[outer.start_byte : outer.end_byte if body is None else body.start_byte].decode("utf-8", "replace")
+    return name + " " + " ".join((head if body is not None else head.split("\n", 1)[0]).split())
 
 
 def _lost(old: list[_Definition], new: list[_Definition]) -> list[str]:

@@ -3,16 +3,17 @@
 Lines given by the user are taken as they are. A single line stands for the smallest definition around it, with the
 decorators, attributes and comments right above that belong to it, by the language's tree-sitter grammar; outside of
 definitions for the statement there; without a grammar for the block that indentation shows. Nothing given is the whole
-text. `Region.label` says which it was, for the user to see.
+text. `Region.label` says which it was, for the user to see, and if a file was too large or too wild to parse.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from specd.daemon.rewrite.lines import content, is_blank, leading, split_lines
-from specd.daemon.rewrite.syntax import WRAPPERS, is_definition, kind_of, language_of, name_of, parse, wrapped
+from specd.daemon.rewrite.syntax import WRAPPERS, is_definition, kind_of, language_of, name_of, wrapped
+from specd.daemon.rewrite.tree import Syntax, parse
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -73,10 +74,13 @@ def select_region(
         return _region(all_lines, 0, len(all_lines), "file", "the whole file")
     _check(at, at + 1, len(all_lines))
     contents = [content(line) for line in all_lines]
-    root = parse(language, text)
-    found = _around(root, contents, at, language or "") if root is not None else None
-    start, end, kind, name = found or _block(contents, at)
-    return _region(all_lines, start, end, kind, name)
+    syntax = parse(language, text)
+    if isinstance(syntax, Syntax):
+        start, end, kind, name = _around(syntax, contents, at, language or "") or _block(contents, at)
+        return _region(all_lines, start, end, kind, name)
+    start, end, kind, name = _block(contents, at)
+    region = _region(all_lines, start, end, kind, name)
+    return replace(region, label=f"{region.label}, by indentation since {syntax.why}") if syntax.why else region
 
 
 def _check(start: int, end: int, count: int) -> None:
@@ -100,7 +104,8 @@ def _region(lines: Sequence[str], start: int, end: int, kind: _Kind, name: str) 
     return Region(start, end, offset, offset + sum(map(len, lines[start:end])), kind, label)
 
 
-def _around(root: "Node", lines: Sequence[str], at: int, language: str) -> _Found | None:
+def _around(syntax: Syntax, lines: Sequence[str], at: int, language: str) -> _Found | None:
+    root = syntax.root
     target = _below_what_belongs(root, lines, at)
     best: _Found | None = None
     nodes = [root]
@@ -111,7 +116,7 @@ def _around(root: "Node", lines: Sequence[str], at: int, language: str) -> _Foun
             start = _above_what_belongs(root, lines, outer.start_point.row, outer.start_point.column)
             end = _end_line(outer)
             if start <= at < end and (best is None or end - start < best[1] - best[0]):
-                best = start, end, "definition", f"{kind_of(node)} {name_of(node)}".strip()
+                best = start, end, "definition", f"{kind_of(node)} {name_of(node, syntax.text)}".strip()
         rows = (at, target)
         nodes += [
             child

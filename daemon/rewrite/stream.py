@@ -4,6 +4,7 @@
 alone. It applies nothing itself.
 """
 
+import copy
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +13,7 @@ from specd.daemon.rewrite.hunks import Hunk, HunkStream
 from specd.daemon.rewrite.lines import common_line_end
 from specd.daemon.rewrite.prompt import Prompt
 from specd.daemon.rewrite.region import Region
+from specd.daemon.rewrite.tree import is_whole_at
 
 _SAID = 400  # characters of a refusal that a message repeats
 
@@ -37,7 +39,8 @@ class RewriteStream:
     def __init__(self, text: str, region: Region, prompt: Prompt, *, language: str | None = None) -> None:
         original = text[region.start : region.end]
         language = language or prompt.tag or None
-        self._text, self._region = text, region
+        self._text, self._region, self._language = text, region, language
+        self._is_over: bool | None = None  # None: the fence was not closed yet
         self._answer = AnswerFilter(original, tag=prompt.tag, language=language)
         self._hunks = HunkStream(
             original, indent=prompt.indent, eol=common_line_end(text), exact=prompt.exact, language=language
@@ -46,6 +49,20 @@ class RewriteStream:
     def push(self, text: str) -> list[Hunk]:
         """The next piece of the answer; returns the hunks that are safe now, in lines of the region."""
         return self._hunks.push(self._answer.push(text))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing that the model may go on to say can belong to the code: its fence was closed where the
+        language has no place for one. The answer is then complete. False where that cannot be told.
+        """
+        if self._is_over is None and self._answer.has_ended:
+            ended = copy.deepcopy(self._hunks)
+            ended.finish(complete=True)
+            region = ended.result
+            whole = self._text[: self._region.start] + region + self._text[self._region.end :]
+            at = self._region.start + len(region)
+            self._is_over = ended.halted is None and is_whole_at(self._language, whole, at)
+        return bool(self._is_over)
 
     def finish(self, *, complete: bool) -> tuple[list[Hunk], Outcome]:
         """The end of the answer. complete: the model stopped by itself, so neither a limit nor the user cut it off.

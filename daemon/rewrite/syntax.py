@@ -1,16 +1,13 @@
 """Languages: their file names, their tree-sitter grammars, and what counts as a definition in each.
 
 Grammars are imported when a text is first parsed, one wheel a language; where one is missing, or the language has none,
-`parse` returns None and callers go by indentation or do nothing. Texts are parsed with LF line ends, so that rows of
-the tree are the lines of `lines.split_lines`.
+`grammar` returns None and callers go by indentation or do nothing. `tree.py` parses.
 """
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
-
-from specd.daemon.rewrite.lines import BOM, normalise
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -116,13 +113,9 @@ def language_of(path: str) -> str | None:
     return _BY_SUFFIX.get(suffix) if dot and stem else None
 
 
-def parse(language: str | None, text: str) -> "Node | None":
-    """The root of the syntax tree of `text`; None without a grammar for `language`."""
-    parser = _parser(language) if language in _GRAMMARS else None
-    if parser is None:
-        return None
-    text = normalise(text.lstrip(BOM))
-    return parser.parse(text.encode("utf-8", "surrogatepass")).root_node
+def grammar(language: str | None) -> "Parser | None":
+    """The parser of `language`; None where there is none. One for all: not for several threads at once."""
+    return _parser(language) if language in _GRAMMARS else None
 
 
 @cache
@@ -176,11 +169,14 @@ def wrapped(node: "Node") -> "Node":
     return node
 
 
-def name_of(node: "Node") -> str:
-    """The name that a definition gives; for an `impl` block what it implements; empty where it gives none."""
+def name_of(node: "Node", text: "Callable[[Node], str]") -> str:
+    """The name that a definition gives; for an `impl` block what it implements; empty where it gives none.
+
+    text: what a node spans.
+    """
     if node.type == "impl_item":
         parts = [node.child_by_field_name(field) for field in ("trait", "type")]
-        return " for ".join(_text(part) for part in parts if part is not None)
+        return " for ".join(text(part) for part in parts if part is not None)
     found = _assigned_function(node) or node.child_by_field_name("name")
     if found is None and node.child_by_field_name("declarator") is not None:  # C: pointers and parameters around a name
         found = node
@@ -189,9 +185,9 @@ def name_of(node: "Node") -> str:
     for candidate in _preorder(found if found is not None else node):
         if candidate.type == "type_head" or not candidate.named_child_count or candidate.type.startswith("qualified"):
             if candidate.is_named and "comment" not in candidate.type:
-                return _text(candidate)
+                return text(candidate)
         elif candidate.type in ("dot_index_expression", "method_index_expression", "scoped_identifier"):
-            return _text(candidate)
+            return text(candidate)
     return ""
 
 
@@ -235,7 +231,3 @@ def _preorder(node: "Node") -> "Iterator[Node]":
         top = stack.pop()
         yield top
         stack += reversed(top.children)
-
-
-def _text(node: "Node") -> str:
-    return (node.text or b"").decode("utf-8", "replace")

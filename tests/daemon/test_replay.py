@@ -17,6 +17,7 @@ ANSWERS = [
     {"when": "refuse", "text": "I cannot do that."},
     {"when": "cut", "text": "```\nclass Mesh:\n", "end": "length"},
     {"when": "hang", "swap": [["Grid", "Mesh"]], "end": "hang"},
+    {"when": "talk", "text": f"```python\n{GRID.replace('Grid', 'Mesh')}```\n" + "I renamed it.\n" * 500},
     {"when": "fail", "swap": [["Grid", "Mesh"]], "end": "fail"},
 ]
 
@@ -53,6 +54,13 @@ def test_hunks_come_at_the_pace_of_the_file(replay: Home) -> None:
     ]
     steps = len(GRID) / 20
     assert times[-1] - times[0] > steps / 2 * 0.02  # a sleep is never shorter
+
+
+def test_a_model_that_goes_on_talking_after_its_code_is_not_listened_to(replay: Home) -> None:
+    events = list(replay.client.rewrite(RewriteRequest(Target(GRID, "grid.py"), "talk")))
+    assert isinstance(events[-1], Done)
+    assert sum(isinstance(event, HunkReady) for event in events) == 3
+    assert events[-1].summary.steps < len(GRID) / 16 + 4  # 16 characters a step
 
 
 def test_a_replay_that_hangs_is_cancelled_by_hanging_up(replay: Home) -> None:

@@ -49,6 +49,21 @@ def test_a_model_that_changes_on_disk_is_swapped_between_jobs(
     wait_for(lambda: home.client.status()["jobs"]["active"] == 0)
 
 
+def test_a_drafter_that_changes_on_disk_is_loaded_again(
+    new_home: Callable[..., Home], slow_model: Path, tiny_folder: Callable[..., Path]
+) -> None:
+    home = new_home()
+    draft = Path(shutil.copytree(tiny_folder(seed=6, max_position_embeddings=32768), home.folder / "draft"))
+    home.settings.write_text(f'model = "{slow_model}"\ndraft_model = "{draft}"\n')
+    path = home.write("a.py", GRID)
+    home.run("edit", path.name, "-i", "x", *SHORT)
+    assert [model["draft"] for model in home.client.status()["models"]] == [str(draft)]
+    other = tiny_folder(seed=7, max_position_embeddings=32768)
+    shutil.copy(other / "model.safetensors", draft / "model.safetensors.new")
+    (draft / "model.safetensors.new").replace(draft / "model.safetensors")
+    wait_for(lambda: "was reloaded" in home.log.read_text())
+
+
 def test_another_model_in_the_settings_is_loaded_beside_the_present_one(
     home: Home, tiny_folder: Callable[..., Path]
 ) -> None:

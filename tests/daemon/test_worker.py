@@ -9,7 +9,7 @@ from daemon_home import GRID, RENAME
 from specd.daemon import session
 from specd.daemon.errors import EngineFailed, InputRefused
 from specd.daemon.events import Done, Event, HunkReady, RegionChosen
-from specd.daemon.generation import Ended, Model, Prefilled, Stepped
+from specd.daemon.generation import Asked, Ended, Model, Prefilled, Stepped
 from specd.daemon.model_folder import prompt_form
 from specd.daemon.models import ModelKey
 from specd.daemon.protocol import RewriteRequest, Sampling, Speculation, Target
@@ -125,12 +125,13 @@ def test_every_way_of_drafting_gives_the_same_answer(model: EngineModel, specula
 
 
 def test_a_draft_model_and_a_block_drafter_give_the_same_answer(
-    model: EngineModel, edit_model: Path, tmp_path: Path
+    model: EngineModel, drafted: EngineModel, edit_model: Path
 ) -> None:
     expected, _ = run(model, request())
-    drafted = load_model(ModelKey(str(edit_model), draft=str(edit_model)), Settings(), lambda fraction, message: None)
-    found, _ = run(drafted, request())
-    assert answer(found) == answer(expected)
+    for proposer in ("auto", "draft_model"):
+        found, trace = run(drafted, request(speculation=Speculation(proposer=proposer)))
+        assert answer(found) == answer(expected)
+    assert set(trace.by_proposer) == {"draft_model"}
     if (edit_model / "dflash" / "config.json").exists():
         key = ModelKey(str(edit_model), dflash=str(edit_model / "dflash"))
         block = load_model(key, Settings(), lambda fraction, message: None)
@@ -138,6 +139,48 @@ def test_a_draft_model_and_a_block_drafter_give_the_same_answer(
         found, trace = run(block, request())
         assert answer(found) == answer(expected)
         assert trace.prefill_reused > 0
+        found, trace = run(block, request(speculation=Speculation(proposer="dflash", k=4)))
+        assert answer(found) == answer(expected)
+        assert set(trace.by_proposer) == {"dflash"}
+
+
+@pytest.fixture(scope="module")
+def drafted(edit_model: Path) -> Iterator[EngineModel]:
+    """The model as its own draft model, and without a block drafter."""
+    found = load_model(ModelKey(str(edit_model), draft=str(edit_model)), Settings(), lambda fraction, message: None)
+    yield found
+    found.unload()
+
+
+def sampled(model: EngineModel, seed: int, speculation: Speculation) -> tuple[str, int, int]:
+    """The text of an answer drawn at temperature 1.5, and the tokens drafted and accepted for it."""
+    region = session.choose_region(Target(GRID, "a.py"), "python", Settings())
+    prompt = session.make_prompt(Target(GRID, "a.py"), region, RENAME, "python", model)
+    asked = Asked(prompt, [], [], 60, Sampling(temperature=1.5, seed=seed), speculation)
+    steps = [event for event in model.generate(asked) if isinstance(event, Stepped)]
+    return (
+        "".join(step.text for step in steps),
+        sum(step.drafted for step in steps),
+        sum(step.accepted for step in steps),
+    )
+
+
+def test_a_draft_model_that_samples_has_a_rule_of_its_own(drafted: EngineModel) -> None:
+    exact = Speculation(proposer="draft_model")
+    own = exact.replace(sample_drafts=True)
+    found = [sampled(drafted, seed, own) for seed in range(6)]
+    assert found == [sampled(drafted, seed, own) for seed in range(6)], "one proposer: a seed repeats"
+    plain = [sampled(drafted, seed, Speculation(k=0))[0] for seed in range(6)]
+    assert [text for text, _, _ in found] != plain
+    assert [sampled(drafted, seed, exact)[0] for seed in range(6)] == plain
+    assert sum(accepted for _, _, accepted in found) > 0.9 * sum(drafts for _, drafts, _ in found) > 0, "p is q here"
+
+
+def test_who_is_asked_for_and_is_not_there_is_named_and_nothing_is_kept(drafted: EngineModel) -> None:
+    before = drafted.status()["cache"]["free_tokens"]
+    with pytest.raises(EngineFailed, match=r"no dflash was loaded with .*; name one with --dflash DRAFTER"):
+        run(drafted, request(GRID.replace("trace", "track"), speculation=Speculation(proposer="dflash")))
+    assert drafted.status()["cache"]["free_tokens"] == before
 
 
 def test_kept_prompts_stay_within_their_memory(edit_model: Path) -> None:
@@ -162,7 +205,7 @@ def test_a_sampled_answer_depends_on_the_seed_alone(model: EngineModel) -> None:
 def test_what_a_model_answers_comes_as_prefill_steps_and_an_end(model: EngineModel) -> None:
     region = session.choose_region(Target(GRID, "a.py"), "python", Settings())
     prompt = session.make_prompt(Target(GRID, "a.py"), region, RENAME, "python", model)
-    asked = session.Asked(prompt, [], [], 2000, Sampling(), Speculation(k=0))
+    asked = Asked(prompt, [], [], 2000, Sampling(), Speculation(k=0))
     kinds = [type(event) for event in model.generate(asked) if event is not None]
     assert kinds[0] is Prefilled
     assert kinds[-1] is Ended

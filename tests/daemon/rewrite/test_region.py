@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from specd.daemon.rewrite.lines import content, split_lines
 from specd.daemon.rewrite.region import RegionError, language_of, lines_of_selection, select_region
-from specd.daemon.rewrite.syntax import parse
+from specd.daemon.rewrite.tree import Syntax, parse
 
 PYTHON = '''\
 """Module."""
@@ -205,9 +205,9 @@ def test_a_line_stands_for_the_smallest_definition_or_statement_around_it(langua
 
 @pytest.mark.parametrize("language", SOURCES)
 def test_every_grammar_is_there_and_parses_its_example(language: str) -> None:
-    root = parse(language, SOURCES[language][0])
-    assert root is not None
-    assert not root.has_error
+    syntax = parse(language, SOURCES[language][0])
+    assert isinstance(syntax, Syntax)
+    assert not syntax.root.has_error
 
 
 def test_without_a_grammar_indentation_shows_the_block() -> None:

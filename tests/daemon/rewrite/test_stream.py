@@ -216,3 +216,45 @@ def test_a_byte_order_mark_of_the_models_is_none_of_the_files() -> None:
 def test_an_empty_file_can_be_filled() -> None:
     assert rewrite("```python\nx = 1\n```", text="").text == "x = 1\n"
     assert rewrite("```python\n\n```", text="").kind == "unchanged"
+
+
+def over_after(answer: str, *, text: str = TEXT, language: str | None = "python") -> str | None:
+    """What was read of the answer when it was known to be over; None if it never was."""
+    region = select_region(text)
+    stream = RewriteStream(text, region, prompt_for(text, region), language=language)
+    for at, character in enumerate(answer):
+        stream.push(character)
+        if stream.is_over:
+            assert stream.finish(complete=True)[1].kind == "done"
+            return answer[: at + 1]
+    return None
+
+
+def test_an_answer_is_over_when_its_fence_is_closed() -> None:
+    answer = fenced("python", TEXT.replace("3 *", "math.pi *")) + "\n"
+    assert over_after(answer + "I replaced the number by pi.\n" * 99) == answer
+
+
+def test_a_region_in_a_class_is_over_too() -> None:
+    region = select_region(TEXT, at=5, language="python")
+    stream = RewriteStream(TEXT, region, prompt_for(TEXT, region), language="python")
+    stream.push("```python\ndef area(self):\n    return math.pi * self.r**2\n```\n")
+    assert stream.is_over
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "answer"),
+    [
+        ("# Title\n\ntext\n", "markdown", "```\n# Title\n\ntext\n\n```\nmake\n```\nmore\n```\n"),
+        ("x = 1\n", "python", '```\nx = 1\n"""\n```\nmake\n```\n"""\n```\n'),
+        ("int x;\n", "c", "```\nint x;\n/* so:\n```\nmake\n```\n*/\n```\n"),
+        ("text\n", "haskell", "```\ntext\n```\nmore\n```\n"),
+    ],
+)
+def test_an_answer_is_not_over_at_a_fence_that_may_be_the_users_text(text: str, language: str, answer: str) -> None:
+    over = over_after(answer, text=text, language=language)
+    assert over in (None, answer)
+
+
+def test_an_example_of_something_else_is_not_taken_for_the_answer() -> None:
+    assert over_after("Like this:\n```python\nprint(1)\n```\nSorry, I cannot see the rest.") is None
