@@ -2,12 +2,13 @@
 fast enough for every move of the cursor: nothing here reads more than the lines around the range.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from lsprotocol import types
 
+from specd.lsp import conflicts
 from specd.lsp.comments import request_in
 from specd.lsp.documents import Document
 from specd.lsp.editor_traits import Traits
@@ -18,11 +19,14 @@ _TITLE: Final = 80  # characters of an instruction that a menu shows
 
 @dataclass(frozen=True)
 class Offer:
-    """What can be offered. disabled: why nothing can be done here, or empty. last: the latest instruction, or empty."""
+    """What can be offered. disabled: why nothing can be done here, or empty. last: the latest instruction, or empty.
+    conflicts: codes of the diagnostics that tell of hunks not applied.
+    """
 
     presets: Mapping[str, str]
     last: str = ""
     disabled: str = ""
+    conflicts: Collection[str] = ()
 
 
 def code_actions(
@@ -50,7 +54,10 @@ def code_actions(
             actions.append(make(f"Rewrite again: {offer.last}", offer.last))
     if _wanted(types.CodeActionKind.QuickFix, context.only):
         for diagnostic in context.diagnostics:
-            actions.append(make.fix(diagnostic))
+            if diagnostic.source != conflicts.SOURCE:
+                actions.append(make.fix(diagnostic))
+            elif diagnostic.code in offer.conflicts:
+                actions += make.settle(diagnostic)
     return actions
 
 
@@ -81,6 +88,15 @@ class _Maker:
         )
         action.diagnostics = [diagnostic]
         return action
+
+    def settle(self, diagnostic: types.Diagnostic) -> list[types.CodeAction]:
+        found = []
+        for use, title in conflicts.USES.items():
+            argument = {**conflicts.argument_of(str(diagnostic.code)), "use": use}
+            command = types.Command(title, conflicts.COMMAND, arguments=[argument])
+            kind = types.CodeActionKind.QuickFix
+            found.append(types.CodeAction(title, kind=kind, diagnostics=[diagnostic], command=command))
+        return found
 
     def _action(
         self, title: str, instruction: str, where: types.Range, kind: types.CodeActionKind, comment: int | None = None

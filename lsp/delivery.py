@@ -79,11 +79,11 @@ class Delivery:
         """Look again: hunks were added, or the buffer changed."""
         self._changed.set()
 
-    def close(self) -> None:
-        """No hunk follows. Those in conflict get another chance: the user may have taken back what was in the way."""
+    def close(self, *, again: bool = True) -> None:
+        """No hunk follows. again: a conflict gets another chance, what was in the way may have been taken back."""
         self._is_closed = True
         for entry in self._ledger.entries:
-            if entry.is_conflict and self._ledger.change_for(entry) is not None:
+            if again and entry.is_conflict and self._ledger.change_for(entry) is not None:
                 entry.is_conflict = False
         self.wake()
 
@@ -124,8 +124,8 @@ class Delivery:
                 entry.is_conflict = entry.is_conflict or entry.is_pending
 
     async def _is_worth_another(self, result: _Result) -> bool:
-        """Whether the edit at the end may be sent again. After a refusal only if the editor tells of another text: it may
-        have asked its user.
+        """Whether the edit at the end may be sent again: if it was refused, only once the editor tells of another text,
+        since it may have asked its user.
         """
         if result != "refused":
             return result != "unanswered"

@@ -11,12 +11,13 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from specd.daemon import client as daemon
 from specd.daemon.client import SpecdError
 from specd.daemon.protocol import PrepareRequest
-from specd.lsp import actions, messages, requests
+from specd.lsp import actions, conflicts, messages, requests
 from specd.lsp.daemon_job import in_thread
 from specd.lsp.editor_traits import traits_of
 from specd.lsp.options import PRESETS, read_options
 from specd.lsp.positions import Encoding
 from specd.lsp.requests import (
+    ConflictParams,
     HereParams,
     JobParams,
     PrepareParams,
@@ -81,6 +82,7 @@ def register(server: Server) -> None:
         document = server.documents.close(params.text_document.uri)
         if document is not None:
             server.rewrites.close(document)
+            server.show_conflicts(document)
 
     kinds = [types.CodeActionKind.RefactorRewrite, types.CodeActionKind.QuickFix]
 
@@ -91,7 +93,8 @@ def register(server: Server) -> None:
             return []
         server.here = RewriteParams(document.uri, "", params.range)
         rewrites = server.rewrites
-        offer = actions.Offer(server.presets, rewrites.last_instruction, rewrites.disabled(document))
+        open_ones = conflicts.codes(rewrites.find(None, document.uri))
+        offer = actions.Offer(server.presets, rewrites.last_instruction, rewrites.disabled(document), open_ones)
         return actions.code_actions(document, params, offer, rewrites.traits)
 
     @command(actions.COMMAND)
@@ -120,10 +123,17 @@ def register(server: Server) -> None:
         params = _argument(JobParams, given or ({},))
 
         async def revert() -> None:
-            result = await server.rewrites.revert(params.job, params.uri)
+            result = await server.revert(params)
             server.say(result.message, "warning" if result.refused else "info")
 
         server.in_background(revert())
+
+    @command(conflicts.COMMAND)
+    def conflict_command(*given: Any) -> None:
+        params = _argument(ConflictParams, given)
+        if params.use not in conflicts.USES:
+            raise JsonRpcInvalidParams(f"the argument field 'use' must be one of {', '.join(conflicts.USES)}")
+        server.in_background(server.settle(params))
 
     @feature(requests.PREPARE)
     async def prepare(params: PrepareParams) -> PrepareResult:
@@ -142,7 +152,7 @@ def register(server: Server) -> None:
 
     @feature(requests.REVERT)
     async def revert(params: JobParams) -> RevertResult:
-        return await server.rewrites.revert(params.job, params.uri)
+        return await server.revert(params)
 
     @feature(requests.STATUS)
     async def status(params: StatusParams | None) -> StatusResult:

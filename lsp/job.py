@@ -32,7 +32,7 @@ from specd.lsp.daemon_job import DaemonJob
 from specd.lsp.delivery import Delivery, Timing
 from specd.lsp.documents import Document
 from specd.lsp.editor_traits import Traits
-from specd.lsp.ledger import Flip, Ledger
+from specd.lsp.ledger import Entry, Flip, Ledger
 from specd.lsp.outcomes import Facts, Severity, said_of
 from specd.lsp.progress import Progress as WorkDone
 from specd.lsp.requests import HunkParams, RegionParams, RewriteResult
@@ -115,6 +115,13 @@ class Job:
                 self._daemon.cancel()
             self._delivery.stop()
             self._events.put_nowait(None)
+
+    @property
+    def conflicts(self) -> list[Entry]:
+        """Hunks that were not applied and still could be, once the job is over; none of a job that was cancelled."""
+        if not self.is_over or self._why is not None:
+            return []
+        return [entry for entry in self.ledger.entries if entry.is_conflict and entry.is_wanted and not entry.is_in]
 
     def release(self) -> None:
         """Follow the document no longer: the job's hunks can no more be taken back."""

@@ -9,6 +9,7 @@ change: a change that turns a hunk's old lines into its new ones puts it in, the
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from specd.daemon.rewrite.lines import line_end
 from specd.lsp.splice import Splice, blocks_of, canonical, trimmed
 
 _USER = -1  # a line the user added
@@ -19,7 +20,8 @@ class Entry:
     """One hunk: original lines [start, end), which were `old`, become `new`.
 
     is_in: the buffer has the new lines. is_wanted: it should. is_asked: the editor was asked for that, and has not
-    shown it yet. is_conflict: it could not be placed.
+    shown it yet. is_conflict: it could not be placed. outside: the ledger's cells of the lines it replaces, where those
+    are not the original's (see `Ledger.adopt`).
     """
 
     number: int
@@ -31,6 +33,7 @@ class Entry:
     is_wanted: bool = True
     is_asked: bool = False
     is_conflict: bool = False
+    outside: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         self.cut()
@@ -102,7 +105,46 @@ class Ledger:
         """The line where the hunk's lines, old or new, stand untouched; None if they do not."""
         if entry.is_in:
             return self._lines_at([len(self._original) + entry.number] * len(entry.new), entry.start, entry.end)
+        if entry.outside is not None:
+            return self._place_adopted(entry)
         return self._lines_at(list(range(entry.start, entry.end)), entry.start, entry.end)
+
+    def remains(self, entry: Entry) -> tuple[int, int]:
+        """The lines [start, end) of the buffer that stand for what the hunk was to replace, whatever the user made of
+        it; empty where nothing is left.
+        """
+        above = (at for at in range(len(self._cells) - 1, -1, -1) if 0 <= self._span(self._cells[at])[1] <= entry.start)
+        start = next(above, -1) + 1
+        below = (at for at in range(start, len(self._cells)) if self._span(self._cells[at])[0] >= entry.end)
+        end = next(below, len(self._cells))
+        inside = [at for at in range(start, end) if self._cells[at] != _USER]
+        return (inside[0], inside[-1] + 1) if inside else (start, end)
+
+    def adopt(self, entry: Entry) -> None:
+        """Let a hunk in conflict replace what the user made of its lines; one that only adds is put behind them."""
+        start, end = self.remains(entry)
+        old = tuple(self.lines[start:end])
+        new = entry.new
+        if entry.start == entry.end:
+            new = (*old, *new) if not old or line_end(old[-1]) else (*new, *old)
+        if (
+            old and new and bool(line_end(old[-1])) != bool(line_end(new[-1]))
+        ):  # the document's last line has no end, and no other
+            new = (*new, "") if line_end(new[-1]) else (*new[:-1], new[-1] + line_end(old[-1]))
+        entry.old, entry.new, entry.outside = old, new, tuple(self._cells[start:end])
+        entry.is_conflict, entry.is_wanted = False, True
+        entry.cut()
+
+    def _place_adopted(self, entry: Entry) -> int | None:
+        cells, lines = self._outside(entry), list(entry.old)
+        if not cells:
+            return self.remains(entry)[0]
+        places = range(len(self._cells) - len(cells) + 1)
+        ends = ((at, at + len(cells)) for at in places if self._cells[at] == cells[0])
+        return next((at for at, end in ends if self._cells[at:end] == cells and self.lines[at:end] == lines), None)
+
+    def _outside(self, entry: Entry) -> list[int]:
+        return list(range(entry.start, entry.end) if entry.outside is None else entry.outside)
 
     def change_for(self, entry: Entry) -> Splice | None:
         """What would put the hunk in, or take it out if it is in; None if its lines are not as they were."""
@@ -161,7 +203,7 @@ class Ledger:
         flip = Flip(entry, by_user=not entry.is_asked)
         entry.is_in, entry.is_asked = not entry.is_in, False
         made = [len(self._original) + entry.number] * len(entry.new)
-        self._cells[change.start : change.end] = made if entry.is_in else range(entry.start, entry.end)
+        self._cells[change.start : change.end] = made if entry.is_in else self._outside(entry)
         if flip.by_user:
             entry.is_wanted = entry.is_in
         return flip

@@ -12,6 +12,7 @@ NOT_UTF8 = "the file is not UTF-8 (the editor shows U+FFFD for what it could not
 NO_NAME = "the buffer has no name, so the editor cannot find it again for an edit; give it one first (:file NAME)."
 STALE = "the text has changed since the request was made; ask again."
 NOWHERE = "it is not known where; ask for code actions there first, or name the document."
+SETTLED = "this conflict has been settled already."
 NO_ANSWER = "the editor did not answer the edit"
 NOT_SHOWN = "the editor took the edit and did not show it"
 
@@ -63,6 +64,10 @@ def reverted(count: int, lost: Sequence[str]) -> str:
         return "there is nothing to take back"
     told = f"took {_count(count, 'hunk')} back"
     return f"{told}; left lines {', '.join(lost)}, which changed since" if lost else told
+
+
+def not_put_in(reason: str) -> str:
+    return f"specd's version was not applied: {reason}"
 
 
 def lines_named(start: int, end: int) -> str:

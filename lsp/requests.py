@@ -67,6 +67,15 @@ class JobParams:
 
 
 @attrs.frozen
+class ConflictParams:
+    """Settles a hunk that was not applied. use: "specd" puts it in, "mine" drops it."""
+
+    job: str
+    hunk: int
+    use: str
+
+
+@attrs.frozen
 class RevertResult:
     """How many hunks were taken back, and the lines of those that the user has changed since."""
 

@@ -10,9 +10,9 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from specd.daemon.protocol import ContextFile, RewriteRequest, Target
-from specd.lsp import messages
+from specd.lsp import after, messages
 from specd.lsp.comments import is_request
-from specd.lsp.delivery import Delivery, Timing
+from specd.lsp.delivery import Timing
 from specd.lsp.documents import Document, Documents
 from specd.lsp.editor_traits import Traits
 from specd.lsp.job import Editor, Ended, Job
@@ -50,6 +50,10 @@ class Rewrites:
         """Whose jobs these are, for the daemon's fairness."""
         return f"{self.traits.name}-{os.getpid()}"[:100]
 
+    @property
+    def _timing(self) -> Timing:
+        return Timing(reply=self.options.apply_timeout)
+
     def start(self, params: RewriteParams) -> Job:
         """A job that is ready to run. Raises Refused."""
         document = self.documents.get(params.uri)
@@ -78,9 +82,8 @@ class Rewrites:
         self._number += 1
         number = f"{os.getpid()}-{self._number}"
         self.last_instruction = params.instruction
-        timing = Timing(reply=self.options.apply_timeout)
         progress = Progress(self._progress_client(), f"specd-{number}", "specd")
-        job = Job(number, document, asked, request, self._editor, self.traits, timing, progress)
+        job = Job(number, document, asked, request, self._editor, self.traits, self._timing, progress)
         self.jobs[number] = job
         self._forget_old()
         return job
@@ -132,36 +135,25 @@ class Rewrites:
         if not jobs:
             return RevertResult(0, [], messages.reverted(0, []))
         job = jobs[-1]
-        job.cancel("taken back")
-        entries = [entry for entry in job.ledger.entries if entry.is_in]
-        for entry in job.ledger.entries:
-            entry.is_wanted = False
-        timing = Timing(reply=self.options.apply_timeout)
-        delivery = Delivery(
-            job.document,
-            job.ledger,
-            self._editor.apply,
-            job.spans,
-            timing,
-            streams=False,
-            versioned=self.traits.versioned,
-        )
-        job.document.after.append(delivery.wake)
-        try:
-            delivery.close()
-            await delivery.run()
-        finally:
-            with suppress(ValueError):
-                job.document.after.remove(delivery.wake)
-        kept = [entry for entry in entries if entry.is_in]
+        count, kept = await after.take_back(job, self._editor.apply, self.traits, self._timing)
         lost = [messages.lines_named(entry.start, entry.end) for entry in kept]
-        for entry in kept:  # they are the user's now
-            entry.is_wanted, entry.is_conflict = True, False
-        return RevertResult(len(entries) - len(kept), lost, messages.reverted(len(entries) - len(kept), lost))
+        return RevertResult(count, lost, messages.reverted(count, lost))
+
+    async def settle(self, number: str, hunk: int, *, use: bool) -> tuple[Document | None, str]:
+        """Settle a conflict: put the hunk in, or drop it. The document that it is in, and what went wrong, or empty."""
+        job = self.jobs.get(number)
+        entry = next((one for one in job.conflicts if one.number == hunk), None) if job else None
+        if job is None or entry is None:
+            return None, messages.SETTLED
+        if use:
+            reason = await after.put_in(job, entry, self._editor.apply, self.traits, self._timing)
+            return job.document, messages.not_put_in(reason) if reason else ""
+        entry.is_wanted = False
+        return job.document, ""
 
     async def run(self, job: Job) -> Ended:
         ended = await job.run()
-        if self.documents.get(job.document.uri) is not job.document or not ended.result.hunks:
+        if self.documents.get(job.document.uri) is not job.document or not (ended.result.hunks or job.conflicts):
             job.release()
             self.jobs.pop(job.number, None)
         return ended

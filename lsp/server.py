@@ -10,13 +10,16 @@ from pygls.lsp.server import LanguageServer
 
 from specd.daemon import client as daemon
 from specd.daemon.client import SpecdError
-from specd.lsp import messages
+from specd.lsp import conflicts, messages
 from specd.lsp.daemon_job import in_thread
-from specd.lsp.documents import Documents
+from specd.lsp.documents import Document, Documents
 from specd.lsp.job import Ended, Job
 from specd.lsp.options import PRESETS
 from specd.lsp.protocol import Protocol
 from specd.lsp.requests import (
+    ConflictParams,
+    JobParams,
+    RevertResult,
     RewriteParams,
     RewriteResult,
 )
@@ -46,6 +49,7 @@ class Server(LanguageServer):
         self.problems: list[str] = []
         self._by_request: dict[int | str, Job] = {}
         self.here: RewriteParams | None = None  # where code actions were last asked for
+        self._with_conflicts: dict[str, Document] = {}  # those that diagnostics were told of, by URI
         self._tasks: set[asyncio.Task[Any]] = set()
         self.protocol.on_cancel = self._cancel_request
         self.protocol.on_progress_cancel = self._cancel_progress
@@ -105,6 +109,7 @@ class Server(LanguageServer):
         if says:
             self.say(ended.result.message, ended.severity)
         self._trace(job, ended)
+        self.show_conflicts(job.document)
         return ended
 
     def _trace(self, job: Job, ended: Ended) -> None:
@@ -135,6 +140,29 @@ class Server(LanguageServer):
 
     def say(self, message: str, severity: str) -> None:
         self.window_show_message(types.ShowMessageParams(_SEVERITY[severity], f"specd: {message}"))
+
+    def show_conflicts(self, document: Document) -> None:
+        """Tell the conflicts that are open, in this document and in those that had some before."""
+        for one in {document.uri: document, **self._with_conflicts}.values():
+            found = list(conflicts.diagnostics(one, self.rewrites.find(None, one.uri)))
+            if found or one.uri in self._with_conflicts:
+                self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(one.uri, found))
+            self._with_conflicts.pop(one.uri, None)
+            if found:
+                self._with_conflicts[one.uri] = one
+
+    async def revert(self, params: JobParams) -> RevertResult:
+        result = await self.rewrites.revert(params.job, params.uri)
+        for document in tuple(self._with_conflicts.values()):
+            self.show_conflicts(document)
+        return result
+
+    async def settle(self, params: ConflictParams) -> None:
+        document, problem = await self.rewrites.settle(params.job, params.hunk, use=params.use == "specd")
+        if problem:
+            self.say(problem, "warning")
+        if document is not None:
+            self.show_conflicts(document)
 
     def in_background(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         task = asyncio.get_running_loop().create_task(work)

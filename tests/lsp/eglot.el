@@ -65,6 +65,9 @@
      (save-excursion (goto-char (point-max)) (insert "# typed\n")))
     ("cancel"
      (settle 0.3 #'ignore)
+     (execute "specd.cancel" (vector (make-hash-table)))
+     ;; jsonrpc.el of Emacs 28 leaves what came in one piece with an answer unread until more comes
+     (settle 1 (lambda () driver-shown))
      (execute "specd.cancel" (vector (make-hash-table)))))
   (settle 30 (lambda () driver-shown))
   (settle 1.5 #'ignore)

@@ -19,7 +19,7 @@ def has_eglot() -> bool:
     if EMACS is None:
         return False
     command = [EMACS, "-q", "--batch", "--eval", "(require 'eglot)"]
-    return subprocess.run(command, capture_output=True, timeout=60).returncode == 0
+    return subprocess.run(command, capture_output=True).returncode == 0
 
 
 pytestmark = pytest.mark.skipif(not has_eglot(), reason="Emacs with eglot is not installed (emacs 29, or elpa-eglot)")

@@ -82,4 +82,5 @@ def test_initialize_says_what_the_server_does(editor: GetEditor) -> None:
         "specd.rewrite.here",
         "specd.cancel",
         "specd.revert",
+        "specd.conflict",
     ]
