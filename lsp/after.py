@@ -31,6 +31,9 @@ async def take_back(job: Job, apply: Apply, traits: Traits, timing: Timing) -> t
 async def put_in(job: Job, entry: Entry, apply: Apply, traits: Traits, timing: Timing) -> str:
     """Put in a hunk that was in conflict, in place of what the user made of its lines. What kept it out, or empty."""
     job.ledger.adopt(entry)
+    if entry.old == entry.new:  # the user has made the same change meanwhile
+        entry.is_wanted = False
+        return ""
     async with _delivery(job, apply, traits, timing) as delivery:
         delivery.close(again=False)
         await delivery.run()

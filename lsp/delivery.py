@@ -25,7 +25,9 @@ _Result = Literal["applied", "refused", "unanswered", "not shown", "stopped"]
 _RETRIES: Final = (0.05, 0.15, 0.4)  # seconds before each
 _PATIENCE: Final = 3  # times the usual time for the last edit, where an edit was left unanswered before
 _LAST_RETRIES: Final = 12  # once no hunk follows, and the user is typing
-_BY_USER: Final = re.compile("cancell?ed|declined|rejected", re.IGNORECASE)  # in what an editor says of a refusal
+_BY_USER: Final = re.compile(
+    "cancell?ed|declined|rejected|did not take", re.IGNORECASE
+)  # in what an editor says of a refusal
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,11 @@ class Delivery:
         streams: bool,
         versioned: bool,
         ignores_version_0: bool = False,
+        reviewed: bool = False,
     ) -> None:
         self.reason = ""  # why the last hunks are not in
         self.latest: list[Entry] = []  # of the last edit
+        self.left: list[Entry] = []  # hunks that the user, being asked, did not take
         self.streams = streams
         self._document = document
         self._ledger = ledger
@@ -68,6 +72,7 @@ class Delivery:
         self._timing = timing
         self._versioned = versioned
         self._ignores_version_0 = ignores_version_0
+        self._reviewed = reviewed
         self._changed = asyncio.Event()
         self._is_closed = self._is_stopped = False
         self._is_silent = False  # the editor left an edit unanswered
@@ -127,14 +132,25 @@ class Delivery:
         """Whether the edit at the end may be sent again: if it was refused, only once the editor tells of another text,
         since it may have asked its user.
         """
+        shown = [entry for entry in self.latest if entry.is_in == entry.is_wanted]
+        is_choice = result == "not shown" and bool(shown)
+        if is_choice or (result == "refused" and _BY_USER.search(self.reason)):
+            self._leave([entry for entry in self.latest if entry not in shown])
+            return False
         if result != "refused":
             return result != "unanswered"
-        end = time.monotonic() + (0 if _BY_USER.search(self.reason) else self._timing.unsaid)
+        end = time.monotonic() + self._timing.unsaid
         while self._document.version == self._sent_version and not self._is_stopped:
             if (left := end - time.monotonic()) <= 0:
                 return False
             await self._wait(left)
         return True
+
+    def _leave(self, entries: list[Entry]) -> None:
+        """The user was asked and did not take these: that is no conflict, and nobody asks again."""
+        self.left += entries
+        for entry in entries:
+            entry.is_wanted = entry.is_in
 
     async def _send(self) -> _Result:
         async with self._document.sending:
@@ -149,7 +165,8 @@ class Delivery:
                 entry.is_asked = True
             start = self._spans.now()
             self._sent_at = time.monotonic()
-            reply = asyncio.ensure_future(self._apply(workspace_edit(self._document, edits, versioned=self._versioned)))
+            edit = workspace_edit(self._document, edits, versioned=self._versioned, reviewed=self._reviewed)
+            reply = asyncio.ensure_future(self._apply(edit))
             reply.add_done_callback(self._hear)
             version = self._sent_version = self._document.version
             result, reply_ms = await self._settle(reply, start)

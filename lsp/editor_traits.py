@@ -18,7 +18,7 @@ class Traits:
     """streams: hunks may be sent as they come. versioned: edits may name the document's version. applies: knows
     workspace/applyEdit. ignores_version_0: an edit for version 0 is made on whatever version there is. plugin: has
     specd's own plugin, which wants notifications of regions and hunks. asks: the plugin asks for an instruction itself
-    where a command has none.
+    where a command has none. reviews: the user wants to take or leave each hunk, and the editor can ask for it.
     """
 
     name: str = "an editor"
@@ -31,6 +31,7 @@ class Traits:
     refactoring: bool = False
     ignores_version_0: bool = False
     plugin: bool = False
+    reviews: bool = False
     asks: bool = False
 
 
@@ -46,9 +47,11 @@ def traits_of(params: types.InitializeParams, options: Options) -> Traits:
     known = name.lower().startswith(_STREAMING)
     versioned = bool(edit.document_changes) or name.lower().startswith(_UNANNOUNCED)
     streams = {"always": True, "never": False, "auto": known or bool(plugin.get("hunkAck"))}[options.stream]
+    annotates = edit.change_annotation_support is not None
+    reviews = options.review == "hunks" and versioned and annotates
     return Traits(
         name=name or "an editor",
-        streams=streams and versioned,
+        streams=streams and versioned and not reviews,
         versioned=versioned,
         applies=bool(workspace.apply_edit),
         progress=bool(window.work_done_progress),
@@ -57,6 +60,7 @@ def traits_of(params: types.InitializeParams, options: Options) -> Traits:
         refactoring=bool(edit.metadata_support),
         ignores_version_0=name.lower().startswith("neovim") and not plugin,  # the plugin checks it
         plugin=bool(plugin),
+        reviews=reviews,
         asks=bool(plugin.get("inputBox")),
     )
 

@@ -13,12 +13,25 @@ def text_edits(document: Document, splices: Sequence[Splice]) -> list[types.Text
     return [_edit(document, splice) for splice in _joined(splices) if splice.old != splice.new]
 
 
-def workspace_edit(document: Document, edits: list[types.TextEdit], *, versioned: bool) -> types.WorkspaceEdit:
-    """`edits` for the client, with its own spelling of the URI; versioned: only on the version that they count in."""
+def workspace_edit(
+    document: Document, edits: list[types.TextEdit], *, versioned: bool, reviewed: bool = False
+) -> types.WorkspaceEdit:
+    """`edits` for the client, with its own spelling of the URI; versioned: only on the version that they count in.
+    reviewed: each is shown to the user first, who takes it or not ("ChangeAnnotation").
+    """
     if not versioned:
         return types.WorkspaceEdit(changes={document.uri: edits})
+    annotations = {}
+    parts: list[types.TextEdit | types.AnnotatedTextEdit | types.SnippetTextEdit] = [*edits]
+    if reviewed:
+        for at, edit in enumerate(edits):
+            label = f"specd: hunk {at + 1}, line {edit.range.start.line + 1}"
+            annotations[str(at)] = types.ChangeAnnotation(label, needs_confirmation=True)
+            parts[at] = types.AnnotatedTextEdit(str(at), edit.range, edit.new_text)
     identifier = types.OptionalVersionedTextDocumentIdentifier(document.uri, document.version)
-    return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(identifier, [*edits])])
+    return types.WorkspaceEdit(
+        document_changes=[types.TextDocumentEdit(identifier, parts)], change_annotations=annotations or None
+    )
 
 
 def _joined(splices: Sequence[Splice]) -> list[Splice]:

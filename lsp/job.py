@@ -103,6 +103,7 @@ class Job:
             streams=traits.streams,
             versioned=traits.versioned,
             ignores_version_0=traits.ignores_version_0,
+            reviewed=traits.reviews,
         )
         document.observers.append(self._observe)
         document.after.append(self._delivery.wake)
@@ -257,6 +258,7 @@ class Job:
             lines=self._lines,
             seconds=time.monotonic() - self.spans.began,
             cancelled=self._why,
+            left=len(self._delivery.left),
             reason="" if self.ledger.is_touched else self._delivery.reason,
         )
         said = said_of(outcome, facts)

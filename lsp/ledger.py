@@ -88,7 +88,8 @@ class Ledger:
         self.entries.append(Entry(len(self.entries), start, end, self._original[start:end], tuple(new)))
 
     def take(self, *, again: bool = False) -> list[tuple[Entry, Splice]]:
-        """Hunks that wait, with what to change in the buffer as it is now; those without a place become conflicts.
+        """Hunks that wait, with what to change in the buffer as it is now; those without a place become conflicts, or
+        are wanted no more if the user has made the same change.
 
         again: give conflicts another chance.
         """
@@ -99,7 +100,14 @@ class Ledger:
                 entry.is_conflict = splice is None
                 if splice is not None:
                     found.append((entry, splice))
+                elif not entry.is_in and self._is_there(entry):
+                    entry.is_wanted = entry.is_conflict = False
         return found
+
+    def _is_there(self, entry: Entry) -> bool:
+        """Whether the user has made of the hunk's lines what the hunk would."""
+        start, end = self.remains(entry)
+        return tuple(self.lines[start:end]) == entry.new
 
     def place(self, entry: Entry) -> int | None:
         """The line where the hunk's lines, old or new, stand untouched; None if they do not."""

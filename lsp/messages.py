@@ -59,6 +59,11 @@ def cancelled(why: str, hunks: int) -> str:
     return f"cancelled{f' ({why})' if why else ''}; {kept(hunks)}"
 
 
+def left(hunks: int) -> str:
+    """What is said of hunks that the user did not take; empty if there are none."""
+    return f"; you left {_count(hunks, 'hunk')} out" if hunks else ""
+
+
 def reverted(count: int, lost: Sequence[str]) -> str:
     if not count and not lost:
         return "there is nothing to take back"

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, get_args
 import attrs
 
 Stream = Literal["auto", "always", "never"]
+Review = Literal["apply", "hunks"]
 
 PRESETS: Final = {
     "Add type annotations": "add type annotations",
@@ -21,7 +22,8 @@ class Options:
 
     stream: whether hunks are sent as they come ("auto": as the client is known to take it). apply_timeout: seconds that
     the editor may take to answer an edit. warm: start the daemon with the editor, so that the first rewrite need not
-    wait. model: a model in place of the daemon's setting.
+    wait. model: a model in place of the daemon's setting. review: "hunks" makes one edit at the end, whose parts the
+    user takes or leaves before anything changes, where the editor can show that.
     """
 
     presets: dict[str, str] | None = None
@@ -29,6 +31,7 @@ class Options:
     apply_timeout: float = 3.0
     warm: bool = True
     model: str | None = None
+    review: Review = "apply"
 
 
 def read_options(given: Any) -> tuple[Options, list[str]]:
@@ -66,5 +69,6 @@ _CHECKS: Final = {
     "stream": ("stream", "auto, always or never", lambda value: value in get_args(Stream)),
     "applyTimeout": ("apply_timeout", "a number of seconds from 0.05 to 600", _is_seconds),
     "warm": ("warm", "true or false", lambda value: isinstance(value, bool)),
+    "review": ("review", "apply or hunks", lambda value: value in get_args(Review)),
     "model": ("model", "a folder or a name", lambda value: isinstance(value, str) and bool(value)),
 }

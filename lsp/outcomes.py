@@ -16,6 +16,7 @@ class Facts:
 
     hunks: in the buffer. lost: lines of those that are not, as the user counts them. lines: of the region. cancelled:
     why, or None. reason: what the editor had against the hunks that are not in, or empty: then the user was faster.
+    left: hunks that the user was asked about and did not take.
     """
 
     hunks: int
@@ -24,6 +25,7 @@ class Facts:
     seconds: float
     cancelled: str | None
     reason: str
+    left: int = 0
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def said_of(outcome: Outcome, facts: Facts) -> Said:
             if facts.lost:
                 text = messages.conflicts(facts.lost, facts.hunks + len(facts.lost), facts.reason)
                 return Said("conflict", _with(text, notes), "warning")
-            told = messages.done(facts.hunks, facts.seconds, summary, facts.lines)
+            told = messages.done(facts.hunks, facts.seconds, summary, facts.lines) + messages.left(facts.left)
             return Said("done", _with(told, notes), "warning" if notes else "info")
         case NoChange(_, notes):
             return Said("no_change", _with("no change needed", notes), "info")

@@ -23,7 +23,7 @@ from specd.lsp.positions import Encoding
 class Habits:
     """stale: what becomes of an edit for an older version. echo: when didChange comes, and `echo_seconds` late.
     answers: whether applyEdit is answered, and how late. merges: all edits of one applyEdit are told as a change of the
-    whole text.
+    whole text. takes: which edits of an applyEdit the user takes, being asked; without it nobody is asked.
     """
 
     name: str | None = "Visual Studio Code"
@@ -34,6 +34,7 @@ class Habits:
     answers: bool = True
     answer_seconds: float = 0.0
     merges: bool = False
+    takes: tuple[int, ...] | None = None
     progress: bool = True
     plugin: bool = False
 
@@ -88,6 +89,8 @@ class Editor:
             "textDocument": {"codeAction": {"disabledSupport": self.habits.name == "Visual Studio Code"}},
             "window": {"workDoneProgress": self.habits.progress},
         }
+        if self.habits.takes is not None:
+            capabilities["workspace"]["workspaceEdit"]["changeAnnotationSupport"] = {"groupsOnLabel": True}
         if self.habits.plugin:
             capabilities["experimental"] = {"specd": {"inputBox": True, "hunkAck": True, "undoJoin": True}}
         hello = {"rootUri": None, "capabilities": capabilities, "trace": trace}
@@ -251,9 +254,14 @@ class Editor:
                     answer["failureReason"] = self.readonly
                 self.send({"id": number, "result": answer})
             return
+        if self.habits.takes == () and "changeAnnotations" in edit:
+            self.send({"id": number, "result": {"applied": False, "failureReason": "the user did not take it"}})
+            return
         self.edits += 1
         encoding = self.habits.encoding
         places = []
+        if self.habits.takes is not None and "changeAnnotations" in edit:
+            edits = [one for at, one in enumerate(edits) if at in self.habits.takes]
         for one in edits:
             ends = [(one["range"][end]["line"], one["range"][end]["character"]) for end in ("start", "end")]
             start, end = (slow_text.offset(buffer.text, *place, encoding) for place in ends)

@@ -138,6 +138,17 @@ def test_a_cancelled_rewrite_leaves_no_hints(editor: GetEditor) -> None:
     assert at.of("textDocument/publishDiagnostics") == []
 
 
+def test_what_the_user_has_typed_as_specd_would_is_no_conflict() -> None:
+    ledger = Ledger(["a\n", "b\n", "c\n", "d\n", ""])
+    ledger.add(1, 2, [])
+    ledger.add(2, 3, ["C\n"])
+    ledger.add(3, 4, ["D\n"])
+    for typed in (Splice(3, ("d\n",), ("D\n",)), Splice(1, ("b\n", "c\n"), ("C\n",))):
+        ledger.observe(typed)
+    assert ledger.take() == []
+    assert not any(entry.is_conflict for entry in ledger.entries)
+
+
 def test_lines_that_are_only_added_come_behind_the_users() -> None:
     ledger = Ledger(["a\n", "b\n", ""])
     ledger.add(1, 1, ["new\n"])
@@ -199,6 +210,8 @@ def test_settling_conflicts_touches_no_line_of_another_hunk(seed: int, count: in
         entry.is_asked = True
         change = ledger.change_for(entry)
         assert change is not None
+        if entry.old == entry.new:  # a conflict no more: the user has typed the same since
+            continue
         ledger.observe(change)
         assert entry.is_in
         assert ledger.lines == [*above, *entry.new, *below]
