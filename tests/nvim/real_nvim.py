@@ -97,7 +97,7 @@ class Nvim:
         return found()[0]
 
     def marks(self, namespace: str) -> list[tuple[int, int | None, dict[str, Any]]]:
-        """(first line, end line, details) of the plugin's extmarks, 0-based, half open."""
+        """(row, end row, details) of the plugin's extmarks, 0-based."""
         code = """
         local ns = vim.api.nvim_get_namespaces()['specd.' .. ...]
         return ns and vim.api.nvim_buf_get_extmarks(0, ns, 0, -1, { details = true }) or {}
@@ -106,8 +106,13 @@ class Nvim:
 
     def hunks(self) -> list[tuple[int, int]]:
         """Lines of the marked hunks, 0-based, half open."""
-        code = "return vim.tbl_map(function(h) return { h.first, h.last } end, require('specd.marks').hunks(0))"
-        return [(first, last) for first, last in self.lua(code.replace("hunks(0)", "hunks(vim.fn.bufnr())"))]
+        code = "return require('specd.marks').hunks(vim.fn.bufnr())"
+        return [(one["first"], one["last"]) for one in self.lua(code)]
+
+    def region(self) -> tuple[int, int] | None:
+        """Lines that are highlighted as being rewritten, 0-based, half open."""
+        found = [(row, end + 1) for row, end, details in self.marks("region") if end is not None]
+        return found[0] if found else None
 
     def progress(self) -> str:
         """The virtual text beside the region, empty without one."""

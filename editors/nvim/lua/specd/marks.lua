@@ -28,6 +28,7 @@ end
 ---@field new string[] the lines that are there; empty for a deletion
 
 ---@class specd.Placed
+---@field id integer of its extmark
 ---@field hunk specd.Hunk
 ---@field first integer 0-based
 ---@field last integer half open
@@ -41,12 +42,12 @@ local hunks = {}
 ---@param last integer
 function M.show_region(bufnr, first, last)
   if settings.current.region then
-    local count = api.nvim_buf_line_count(bufnr)
-    api.nvim_buf_set_extmark(bufnr, region_ns, math.min(first, count), 0, {
+    local end_row = math.max(0, math.min(last, api.nvim_buf_line_count(bufnr)) - 1)
+    api.nvim_buf_set_extmark(bufnr, region_ns, math.min(first, end_row), 0, {
       id = 1,
-      end_row = math.min(last, count),
-      hl_group = 'SpecdRegion',
-      hl_eol = true,
+      end_row = end_row,
+      end_col = #api.nvim_buf_get_lines(bufnr, end_row, end_row + 1, true)[1],
+      line_hl_group = 'SpecdRegion',
       right_gravity = false,
       end_right_gravity = true,
       priority = 90,
@@ -72,6 +73,7 @@ function M.show_progress(bufnr, text, line)
     id = 2,
     virt_text = { { text, 'SpecdProgress' } },
     virt_text_pos = 'eol',
+    hl_mode = 'combine',
     right_gravity = false,
   })
 end
@@ -100,9 +102,8 @@ function M.add_hunk(bufnr, number, first, last, old)
     local text = ('%d line%s deleted'):format(#old, #old == 1 and '' or 's')
     options = { sign_text = '▔', sign_hl_group = 'SpecdDeletedSign', virt_text = { { text, 'SpecdProgress' } } }
   else
-    options = { sign_text = '▎', sign_hl_group = 'SpecdHunkSign', hl_group = 'SpecdHunk', hl_eol = true }
-    options.end_row = first + #new
-    options.invalidate, options.undo_restore = true, false
+    options = { sign_text = '▎', sign_hl_group = 'SpecdHunkSign', line_hl_group = 'SpecdHunk' }
+    options.end_row, options.end_col = first + #new - 1, #new[#new] -- a sign is in each line that a mark touches
   end
   options.priority = 100
   local id = api.nvim_buf_set_extmark(bufnr, hunk_ns, math.min(first, api.nvim_buf_line_count(bufnr)), 0, options)
@@ -147,8 +148,8 @@ end
 ---@param hunk specd.Hunk
 ---@return specd.Placed?
 function M._placed(bufnr, id, hunk)
-  local mark = api.nvim_buf_get_extmark_by_id(bufnr, hunk_ns, id, { details = true })
-  if not mark[1] or mark[3].invalid then
+  local mark = api.nvim_buf_get_extmark_by_id(bufnr, hunk_ns, id, {})
+  if not mark[1] then
     return nil
   end
   return { id = id, hunk = hunk, first = mark[1], last = mark[1] + #hunk.new }
