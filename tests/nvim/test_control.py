@@ -101,6 +101,23 @@ def test_an_undo_in_mid_stream_ends_it(nvim: Nvim) -> None:
     wait_for(lambda: nvim.hunks() == [])
 
 
+def test_a_conflict_is_a_diagnostic_and_settled_from_the_menu_as_an_undo_step_of_its_own(nvim: Nvim) -> None:
+    nvim.api.command("SpecdRewrite! slowly")
+    wait_for(lambda: "class Mesh" in nvim.text)
+    nvim.api.command("16s/)/, mine)/")
+    message = nvim.wait_said()
+    assert "the text changed under the rewrite: 1 of 3 hunks not applied (lines 16)" in message
+    mine = MESH.replace("(grid: Mesh)", "(grid: Grid, mine)")
+    assert nvim.text == mine
+    wait_for(lambda: nvim.lua("return #vim.diagnostic.get(0)") == 1)
+    nvim.api.input("16G")
+    nvim.lua("vim.lsp.buf.code_action({ apply = true, filter = function(a) return a.title:match('specd') end })")
+    wait_for(lambda: nvim.text == MESH)
+    assert nvim.lua("return #vim.diagnostic.get(0)") == 0
+    nvim.api.input("u")
+    assert nvim.text == mine
+
+
 def test_closing_the_buffer_ends_it(nvim: Nvim) -> None:
     nvim.api.command("SpecdRewrite! hang")
     wait_for(lambda: len(nvim.hunks()) == 3)

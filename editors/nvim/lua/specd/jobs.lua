@@ -102,6 +102,7 @@ end
 ---@param level integer
 function M.finish(job, message, level)
   running[job.bufnr] = nil
+  apply.separate(job.bufnr)
   marks.hide_region(job.bufnr)
   M.say(message, level)
 end
