@@ -45,6 +45,18 @@ export async function setUp(): Promise<Bench> {
     return { home, server, browser, window };
 }
 
+/** A test's body that leaves a picture of the window where it fails. */
+export function withPicture(bench: () => Bench, body: (bench: Bench) => Promise<void>): () => Promise<void> {
+    return async () => {
+        try {
+            await body(bench());
+        } catch (error) {
+            await picture(bench(), `failed-${Date.now()}`).catch(() => undefined);
+            throw error;
+        }
+    };
+}
+
 export async function tearDown(bench: Bench | undefined): Promise<void> {
     await bench?.browser.close();
     bench?.server.stop();

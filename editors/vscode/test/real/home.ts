@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import path from "node:path";
+import { join } from "node:path";
 
 export const GRID = `class Grid:
     def __init__(self, width, height):
@@ -42,30 +42,30 @@ const ANSWERS = {
 };
 
 export class Home {
-    readonly folder = mkdtempSync(path.join(tmpdir(), "specd-vscode-"));
-    readonly work = path.join(this.folder, "work");
+    readonly folder = mkdtempSync(join(tmpdir(), "specd-vscode-"));
+    readonly work = join(this.folder, "work");
     readonly env: NodeJS.ProcessEnv;
 
     constructor(readonly specd: string) {
-        for (const name of ["run", "config/specd", "state", "cache", "work", "data/User", "extensions"]) {
-            mkdirSync(path.join(this.folder, name), { recursive: true, mode: 0o700 });
+        for (const name of ["run", "config/specd", "state", "cache", "work", "data/User", "data/Machine", "extensions"]) {
+            mkdirSync(join(this.folder, name), { recursive: true, mode: 0o700 });
         }
         this.env = {
             ...process.env,
             OMP_NUM_THREADS: "1",
-            XDG_RUNTIME_DIR: path.join(this.folder, "run"),
-            XDG_CONFIG_HOME: path.join(this.folder, "config"),
-            XDG_STATE_HOME: path.join(this.folder, "state"),
-            XDG_CACHE_HOME: path.join(this.folder, "cache"),
-            XDG_DATA_HOME: path.join(this.folder, "data"),
+            XDG_RUNTIME_DIR: join(this.folder, "run"),
+            XDG_CONFIG_HOME: join(this.folder, "config"),
+            XDG_STATE_HOME: join(this.folder, "state"),
+            XDG_CACHE_HOME: join(this.folder, "cache"),
+            XDG_DATA_HOME: join(this.folder, "data"),
         };
-        writeFileSync(path.join(this.folder, "replay.json"), JSON.stringify(ANSWERS));
+        writeFileSync(join(this.folder, "replay.json"), JSON.stringify(ANSWERS));
         this.replay();
     }
 
     /** The daemon says what ANSWERS tells. */
     replay(): void {
-        this.daemonSettings(`model = ${JSON.stringify(path.join(this.folder, "replay.json"))}\nwatch = false\n`);
+        this.daemonSettings(`model = ${JSON.stringify(join(this.folder, "replay.json"))}\nwatch = false\n`);
     }
 
     /** The daemon has the bundled model. */
@@ -73,10 +73,9 @@ export class Home {
         this.daemonSettings("watch = false\n");
     }
 
-    /** VS Code's own settings of this user. */
-    userSettings(more: Record<string, unknown> = {}): void {
+    /** VS Code's own settings: those of the user, and those of the machine where the files are. */
+    userSettings(more: Record<string, unknown> = {}, path = this.specd): void {
         const settings = {
-            "specd.path": this.specd,
             "security.workspace.trust.enabled": false,
             "workbench.startupEditor": "none",
             "workbench.colorTheme": "Default Light Modern",
@@ -85,31 +84,34 @@ export class Home {
             "files.autoSave": "off",
             "telemetry.telemetryLevel": "off",
             "chat.disableAIFeatures": true,
+            "workbench.secondarySideBar.defaultVisibility": "hidden",
+            "editor.lightbulb.enabled": "on",
             "update.mode": "none",
             "extensions.autoCheckUpdates": false,
             ...more,
         };
-        writeFileSync(path.join(this.folder, "data/User/settings.json"), JSON.stringify(settings));
+        writeFileSync(join(this.folder, "data/User/settings.json"), JSON.stringify(settings));
+        writeFileSync(join(this.folder, "data/Machine/settings.json"), JSON.stringify({ "specd.path": path }));
     }
 
     write(name: string, text: string, mode = 0o644): void {
-        const file = path.join(this.work, name);
+        const file = join(this.work, name);
         writeFileSync(file, text);
         chmodSync(file, mode);
     }
 
     read(name: string): string {
-        return readFileSync(path.join(this.work, name), "utf8");
+        return readFileSync(join(this.work, name), "utf8");
     }
 
     close(): void {
         this.run("stop");
-        rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
+        if (!process.env["KEEP_HOME"]) rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
     }
 
     private daemonSettings(text: string): void {
         this.run("stop");
-        writeFileSync(path.join(this.folder, "config/specd/config.toml"), text);
+        writeFileSync(join(this.folder, "config/specd/config.toml"), text);
     }
 
     private run(...args: string[]): void {

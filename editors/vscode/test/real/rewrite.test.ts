@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
-import { type Bench, picture, setUp, tearDown } from "./bench";
+import { type Bench, picture, setUp, tearDown, withPicture } from "./bench";
 import { GRID, MESH } from "./home";
 import { shown } from "./window";
 
@@ -26,8 +26,7 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
         await window.dismissNotifications();
     });
 
-    test("a rewrite by the command comes in steps, and one undo takes all of it back", async () => {
-        const { window } = bench;
+    test("a rewrite by the command comes in steps, and one undo takes all of it back", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
         const recorded = await window.record();
         await window.ask("stream: rename Grid to Mesh");
@@ -43,10 +42,9 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
         await window.waitForText(GRID, "the old text after one undo", 5);
         await window.press("Control+Shift+z");
         await window.waitForText(MESH, "the new text after one redo", 5);
-    });
+    }));
 
-    test("a selection is rewritten by the lightbulb's menu, and nothing outside of it", async () => {
-        const { window } = bench;
+    test("a selection is rewritten by the lightbulb's menu, and nothing outside of it", withPicture(() => bench, async ({ window }) => {
         await window.goTo(11);
         await window.press("Shift+ArrowDown", "Shift+ArrowDown", "Shift+ArrowDown");
         await window.press("Control+.");
@@ -54,10 +52,9 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
         await picture(bench, "actions");
         await window.page.click(".action-widget :text('Rewrite: Simplify')");
         await window.waitForText(GRID.replace("Grid(n, n)", "Mesh(n, n)"), "the new lines");
-    });
+    }));
 
-    test("Escape cancels: what is there stays, nothing follows, and revert takes it back", async () => {
-        const { window } = bench;
+    test("Escape cancels: what is there stays, nothing follows, and revert takes it back", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
         await window.ask("slowly: rename Grid to Mesh");
         await window.waitForText((text) => text.includes("Mesh"), "the first hunk");
@@ -73,19 +70,17 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
         await window.command("specd: Revert the Last Rewrite");
         await window.waitForText(GRID, "the old text");
         await window.waitForStatus(/took \d+ hunks? back/);
-    });
+    }));
 
-    test("a click on the status item cancels", async () => {
-        const { window } = bench;
+    test("a click on the status item cancels", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
         await window.ask("slowly: rename Grid to Mesh");
         await window.waitForText((text) => text.includes("Mesh"), "the first hunk");
         await window.page.click("#specd\\.specd\\.specd\\.status");
         await window.waitForStatus(/cancelled/);
-    });
+    }));
 
-    test("what is typed meanwhile is kept, and undo goes back in the order of time", async () => {
-        const { window } = bench;
+    test("what is typed meanwhile is kept, and undo goes back in the order of time", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
         await window.ask("slowly: rename Grid to Mesh");
         await window.waitForText((text) => text.includes("Mesh"), "the first hunk");
@@ -109,10 +104,9 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
             const both = hunks(next) !== hunks(text) && typed(next) !== typed(text);
             assert.ok(!both, `one undo took typing and hunks:\n${next}\n->\n${text}`);
         }
-    });
+    }));
 
-    test("typing after a rewrite is undone without it", async () => {
-        const { window } = bench;
+    test("typing after a rewrite is undone without it", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
         await window.ask("rename Grid to Mesh");
         await window.waitForText(MESH, "the new text");
@@ -124,10 +118,9 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
         await window.waitForText(MESH, "the new text without the typing", 5);
         await window.press("Control+z");
         await window.waitForText(GRID, "the old text", 5);
-    });
+    }));
 
-    test("the log has one line a rewrite, with where its time went", async () => {
-        const { window } = bench;
+    test("the log has one line a rewrite, with where its time went", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
         await window.ask("rename Grid to Mesh");
         await window.waitForText(MESH, "the new text");
@@ -135,10 +128,9 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
         assert.ok(!log.includes("self.width"), "the log has none of the text");
         await picture(bench, "log");
         await window.command("View: Hide Panel");
-    });
+    }));
 
-    test("hunks are marked; next, previous and revert of one go by them", async () => {
-        const { window } = bench;
+    test("hunks are marked; next, previous and revert of one go by them", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
         await window.ask("rename Grid to Mesh");
         await window.waitForText(MESH, "the new text");
@@ -154,10 +146,9 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
         await window.waitForText(MESH.replace("grid = Mesh", "grid = Grid"), "one hunk less", 5);
         await window.command("specd: Revert the Last Rewrite");
         await window.waitForText(GRID, "the old text");
-    });
+    }));
 
-    test("the prompt offers what was asked before and presets; Escape leaves without a trace", async () => {
-        const { window } = bench;
+    test("the prompt offers what was asked before and presets; Escape leaves without a trace", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
         await window.command("specd: Rewrite with LLM...");
         const list = window.page.locator(".quick-input-list");
@@ -170,10 +161,9 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
         await window.focus();
         await window.command("specd: Rewrite Again (Last Instruction)");
         await window.waitForText((text) => text.includes("Mesh"), "the last instruction again");
-    });
+    }));
 
-    test("an instruction may have several lines", async () => {
-        const { window } = bench;
+    test("an instruction may have several lines", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
         await window.command("specd: Rewrite with LLM...");
         await window.page.waitForSelector(".quick-input-title:has-text('Rewrite')");
@@ -187,10 +177,9 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
         await picture(bench, "lines");
         await box.press("Control+Enter");
         await window.waitForText(MESH, "the new text");
-    });
+    }));
 
-    test("words in place of code, and no change, are told and change nothing", async () => {
-        const { window } = bench;
+    test("words in place of code, and no change, are told and change nothing", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
         await window.ask("question: what is it");
         await window.notification(/What do you want/);
@@ -199,19 +188,17 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
         await window.ask("nothing");
         await window.notification(/no change needed/);
         assert.equal(await window.text(), shown(GRID));
-    });
+    }));
 
-    test("what does not parse any more is a warning, whose button takes it back", async () => {
-        const { window } = bench;
+    test("what does not parse any more is a warning, whose button takes it back", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
         await window.ask("break it");
         await window.notification(/pars|syntax/);
         await window.page.click(".notification-list-item :text('Revert')");
         await window.waitForText(GRID, "the old text");
-    });
+    }));
 
-    test("a comment that asks is offered, and goes with the edit", async () => {
-        const { window } = bench;
+    test("a comment that asks is offered, and goes with the edit", withPicture(() => bench, async ({ window }) => {
         await window.goTo(11);
         await window.press("Home");
         await window.page.keyboard.type("# specd: rename Grid to Mesh\n");
@@ -219,5 +206,5 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
         await window.press("Control+.");
         await window.page.click(".action-widget :text('Rewrite with LLM: rename Grid to Mesh')");
         await window.waitForText(GRID.replace("Grid(n, n)", "Mesh(n, n)"), "the rewrite, without the comment");
-    });
+    }));
 });

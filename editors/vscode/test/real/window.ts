@@ -15,10 +15,7 @@ export class Window {
     }
 
     async openFile(name: string): Promise<void> {
-        await this.page.keyboard.press("Control+p");
-        await this.type(".quick-input-widget input", name);
-        await this.page.waitForSelector(`.quick-input-list .monaco-list-row.focused[aria-label^="${name}"]`);
-        await this.page.keyboard.press("Enter");
+        await this.page.dblclick(`.explorer-folders-view .monaco-list-row[aria-label^="${name}"]`);
         await this.page.waitForSelector(`.tab.active[data-resource-name="${name}"]`);
         await this.focus();
     }
@@ -33,8 +30,7 @@ export class Window {
     async command(title: string): Promise<void> {
         await this.page.keyboard.press("F1");
         await this.type(".quick-input-widget input", `>${title}`);
-        await this.page.waitForSelector(`.quick-input-list .monaco-list-row.focused[aria-label^="${title}"]`);
-        await this.page.keyboard.press("Enter");
+        await this.page.click(`.quick-input-list .monaco-list-row[aria-label^="${title}"]`);
     }
 
     /** The prompt: run the command, wait for it, and answer it. */

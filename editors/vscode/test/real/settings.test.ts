@@ -1,0 +1,92 @@
+// What is refused, and what settings change, in a real VS Code; at the end the bundled model in place of the replay.
+
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { type Bench, setUp, tearDown, withPicture } from "./bench";
+import { GRID, MESH } from "./home";
+import { shown } from "./window";
+
+const FILE = "grid.py";
+
+describe("settings and refusals in VS Code", { timeout: 600_000 }, () => {
+    let bench: Bench;
+
+    before(async () => {
+        bench = await setUp();
+        bench.home.write(FILE, GRID);
+        bench.home.write("fixed.py", GRID, 0o444);
+        bench.home.write("listed.py", GRID);
+        await bench.window.openFile(FILE);
+        await bench.window.waitForText(GRID);
+    });
+    after(() => tearDown(bench));
+
+    test("a file that may not be written is refused, and is not changed", withPicture(() => bench, async ({ window, home }) => {
+        await window.openFile("fixed.py");
+        await window.command("specd: Rewrite with LLM...").catch(() => undefined);
+        await window.page.waitForTimeout(500);
+        await window.press("Escape");
+        assert.equal(await window.text(), shown(GRID));
+        assert.equal(home.read("fixed.py"), GRID);
+        await window.dismissNotifications();
+    }));
+
+    test("presets of the settings are offered in place of the daemon's", withPicture(() => bench, async ({ window, home }) => {
+        home.userSettings({ "specd.presets": { "Use meshes": "rename Grid to Mesh" } });
+        await window.openFile(FILE);
+        await window.waitForStatus(/^specd$/);
+        await window.page.waitForTimeout(1500);
+        await window.selectAll();
+        await window.press("Control+.");
+        await window.page.click(".action-widget :text('Rewrite: Use meshes')");
+        await window.waitForText(MESH, "the new text");
+        await window.press("Control+z");
+        await window.waitForText(GRID, "the old text");
+    }));
+
+    test("in review by preview nothing changes until the change is taken", withPicture(() => bench, async ({ window, home }) => {
+        home.userSettings({ "specd.review": "preview" });
+        await window.page.waitForTimeout(1500);
+        await window.waitForStatus(/^specd$/);
+        await window.selectAll();
+        await window.ask("rename Grid to Mesh");
+        await window.page.waitForSelector(".refactor-preview, .bulk-edit-panel", { timeout: 30_000 });
+        assert.equal(await window.text(), shown(GRID));
+        await window.command("Refactor Preview: Discard Refactoring");
+        await window.notification(/did not take the change|not applied/);
+        assert.equal(await window.text(), shown(GRID));
+        await window.dismissNotifications();
+    }));
+
+    test("a command that is not there is said, with what to do", withPicture(() => bench, async ({ window, home }) => {
+        home.userSettings({}, "/nowhere/specd");
+        await window.notification(/"\/nowhere\/specd" was not found; pip install specd/);
+        await window.dismissNotifications();
+        home.userSettings();
+        await window.waitForStatus(/^specd$/);
+        await window.command("specd: Show Status");
+        await window.notification(/the language server .* runs/);
+        await window.dismissNotifications();
+    }));
+
+    test("a wrong setting is named", withPicture(() => bench, async ({ window, home }) => {
+        home.userSettings({ "specd.historySize": -4 });
+        await window.notification(/specd\.historySize must be a whole number/);
+        home.userSettings();
+        await window.dismissNotifications();
+    }));
+
+    test("the bundled model rewrites the sample", { timeout: 300_000 }, withPicture(() => bench, async ({ window, home }) => {
+        home.bundled();
+        await window.command("specd: Open a Sample");
+        const before = await window.waitForText((text) => text.includes("class Grid:"), "the sample");
+        await window.page.keyboard.press("Control+a");
+        await window.ask("rename Grid to Mesh");
+        const after = await window.waitForText((text) => text.includes("class Mesh:"), "the model's rewrite", 240);
+        assert.ok(after.includes("def square(side: int) -> "), "the rest is there");
+        await window.waitForStatus(/hunks?, .* s/, 120);
+        await window.focus();
+        await window.press("Control+z");
+        await window.waitForText(before, "the sample after one undo");
+    }));
+});
