@@ -3,7 +3,7 @@
 import argparse
 import os
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from specd.daemon import __version__, wire
 from specd.daemon.edit import Options
@@ -22,9 +22,16 @@ exit status:
 _DESCRIPTION: Final = "Rewrites code by instruction with a model that a local daemon keeps warm."
 
 
+class Parser(argparse.ArgumentParser):
+    """One that says what is wrong in a line, and where to read more, instead of all its options."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(UsageError.exit_code, f"specd: {message}; see `{self.prog} --help`.\n")
+
+
 def build() -> argparse.ArgumentParser:
     """The parser of the whole command."""
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = Parser(
         prog="specd",
         description=_DESCRIPTION,
         epilog=EXIT_CODES,

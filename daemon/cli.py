@@ -1,5 +1,6 @@
 """The `specd` command: parse, dispatch, say errors. What is heavy is imported by the command that needs it."""
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -11,9 +12,14 @@ from specd.daemon.errors import SpecdError
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
+    for name in ("stdout", "stderr"):  # None where the shell closed them
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     args = arguments.build().parse_args(argv)
     try:
-        return _run(args)
+        status = _run(args)
+        sys.stdout.flush()
+        return status
     except SpecdError as error:
         print(f"specd: {error}", file=sys.stderr)
         return error.exit_code
@@ -23,6 +29,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output, `head` say, has seen enough
         sys.stderr.close()
         return errors.DONE
+    except OSError as error:  # of the output: all else is caught where it happens
+        print(f"specd: cannot write {error.filename or 'the output'}: {error.strerror}.", file=sys.stderr)
+        _discard_output()
+        return errors.REFUSED
+
+
+def _discard_output() -> None:
+    """So that Python does not try again to write what is left when it ends."""
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _run(args: Namespace) -> int:

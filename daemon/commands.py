@@ -33,7 +33,8 @@ def describe(status: dict[str, Any]) -> str:
     for model in status["models"]:
         lines.append(f"model     {model['path']}: {model['state']}")
         if model["state"] != "ready":
-            lines.append(f"          {model['message']} ({100 * model['progress']:.0f} %)")
+            share = f" ({100 * model['progress']:.0f} %)" if model["state"] == "loading" else ""
+            lines.append(f"          {model['message']}{share}")
         elif "cache" in model:
             cache = model["cache"]
             lines += [

@@ -17,16 +17,16 @@ class ProgressLine:
     def __init__(self, name: str, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._name = name
-        self._is_shown = False
+        self._shown = ""
         self._is_terminal = self._stream.isatty()
 
     def say(self, text: str) -> None:
         """Show `text` in place of what was shown."""
-        if self._is_terminal:
+        if self._is_terminal and text != self._shown:
             width = _width() - 1
             self._stream.write(f"\r\x1b[K{f'{self._name}: {text}'[:width]}")
             self._stream.flush()
-            self._is_shown = True
+            self._shown = text
 
     def show(self, event: Event) -> None:
         """Show what an event tells of the way."""
@@ -36,10 +36,10 @@ class ProgressLine:
 
     def clear(self) -> None:
         """Leave the line empty, for what is printed next."""
-        if self._is_shown:
+        if self._shown:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
-            self._is_shown = False
+            self._shown = ""
 
 
 def progress_text(event: Event) -> str:
@@ -141,6 +141,6 @@ def _paint(line: str, code: str, colour: bool) -> str:
 
 def _width() -> int:
     try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns
-    except OSError:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80  # a terminal may not know its size
+    except (OSError, ValueError):
         return 80

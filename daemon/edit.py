@@ -23,6 +23,7 @@ from specd.daemon.events import (
     HunkReady,
     NoChange,
     Outcome,
+    RegionChosen,
     Truncated,
     event_name,
 )
@@ -51,6 +52,7 @@ class Result:
         self.exit_code = exit_code
         self.message = message
         self.outcome = outcome
+        self.region: RegionChosen | None = None
         self.hunks: list[HunkReady] = []
         self.before = ""
         self.text = ""
@@ -101,7 +103,7 @@ def _edit_file(path: Path, options: Options, stack: contextlib.ExitStack, staged
 
 def edit_stdin(name: str | None, options: Options) -> int:
     """Rewrite standard input to standard output. Whatever goes wrong, the text comes out as it went in."""
-    raw = sys.stdin.buffer.read()
+    raw = sys.stdin.buffer.read() if sys.stdin is not None else b""
     label = name or "standard input"
     text = ""
     try:
@@ -128,11 +130,14 @@ def _rewrite(text: str, name: str, options: Options, *, path: str | None = "") -
     progress = display.ProgressLine(name)
     hunks: list[HunkReady] = []
     outcome: Outcome | None = None
+    region: RegionChosen | None = None
     try:
         with _events(request, options, progress) as events:
             for event in events:
                 progress.show(event)
-                if isinstance(event, HunkReady):
+                if isinstance(event, RegionChosen):
+                    region = event
+                elif isinstance(event, HunkReady):
                     hunks.append(event)
                 elif isinstance(event, OUTCOMES):
                     outcome = event
@@ -140,7 +145,9 @@ def _rewrite(text: str, name: str, options: Options, *, path: str | None = "") -
         progress.clear()
     if outcome is None:
         raise EngineFailed(f"{name}: the job ended without an outcome; it is as it was.")
-    result = _result(name, outcome)
+    found = target.at is not None and region is not None  # the user does not know yet which lines were meant
+    result = _result(f"{name}: {region.label}" if found and region else name, outcome)
+    result.name, result.region = name, region
     if isinstance(outcome, Done):
         result.hunks = hunks
         result.before, result.text = text, _applied(text, hunks, outcome)
@@ -176,8 +183,9 @@ def _result(name: str, outcome: Outcome) -> Result:
         case Done(_, summary, notes):
             lines = [display.statistics(name, summary), *(f"{name}: {note}" for note in notes)]
             return Result(name, errors.DONE, "\n".join(lines), outcome)
-        case NoChange(summary):
-            return Result(name, errors.NO_CHANGE, f"{name}: no change needed · {display.speed(summary)}", outcome)
+        case NoChange(summary, notes):
+            lines = [f"{name}: no change needed · {display.speed(summary)}", *(f"{name}: {note}" for note in notes)]
+            return Result(name, errors.NO_CHANGE, "\n".join(lines), outcome)
         case Declined(message):
             return Result(name, errors.NO_CHANGE, f"{name}: {message}", outcome)
         case Truncated(message):
@@ -223,6 +231,7 @@ def _show(result: Result, options: Options) -> None:
             "exit_code": result.exit_code,
             "message": result.message,
             "written": result.is_written,
+            "region": wire.to_json(result.region) if result.region else None,
             "hunks": wire.to_json(result.hunks),
             "summary": wire.to_json(result.outcome.summary) if result.outcome else None,
         }

@@ -192,7 +192,8 @@ class ModelPool(Generic[M]):
             ready = [load for load in self._loads.values() if load.state == "ready"]
             unused = sorted((load for load in ready if not load.users), key=lambda load: load.last_used)
             extra = unused[: max(0, len(ready) - self._keep)]
-            for load in extra:
+            failed = [load for load in self._loads.values() if load.state == "failed"]  # the latest is kept, to be told
+            for load in (*extra, *sorted(failed, key=lambda load: load.last_used)[:-1]):
                 del self._loads[load.key]
         for load in extra:
             self._unload(load)

@@ -212,4 +212,4 @@ def _require(holds: bool, message: str) -> None:
 
 def _within(field: str, value: float | None, least: float, most: float) -> None:
     # written so that NaN is outside too
-    _require(value is None or least <= value <= most, f"{field} must be from {least:g} to {most:g}, not {value}")
+    _require(value is None or least <= value <= most, f"{field} must be from {least:.19g} to {most:.19g}, not {value}")

@@ -37,6 +37,7 @@ from specd.daemon.sources import Sources
 from specd.daemon.trace import JobTrace
 
 _PROGRESS_SECONDS = 0.05  # between two progress events
+_DRAFT_CHARS = 64 * 1024  # of the file, and of the other files together, that are drafted from: a tenth of a second
 
 
 def rewrite(
@@ -61,7 +62,7 @@ def rewrite(
     asked = Asked(
         prompt=prompt,
         pairs=read_pairs(request.instruction),
-        draft_texts=[target.text, *others],
+        draft_texts=_draft_texts(target.text, region, others),
         max_tokens=request.max_tokens or settings.max_tokens or model.count(prompt.predicted) * 3 // 2 + 512,
         sampling=request.sampling,
         speculation=request.speculation,
@@ -107,6 +108,16 @@ def prepare(
             trace.prompt_tokens = event.reused + event.new
             done(event)
         yield True
+
+
+def _draft_texts(text: str, region: Region, others: list[str]) -> list[str]:
+    """What may be drafted from: the file around the region, then the others, within bounds: it is all read at once."""
+    first = max(0, min(region.start - _DRAFT_CHARS // 2, len(text) - _DRAFT_CHARS))
+    texts, left = [text[first : first + _DRAFT_CHARS]], _DRAFT_CHARS
+    for other in others:
+        texts.append(other[:left])
+        left -= len(texts[-1])
+    return [text for text in texts if text]
 
 
 def choose_region(target: Target, language: str | None, settings: Settings) -> Region:

@@ -7,6 +7,7 @@ All methods of EngineModel but `status` run on the scheduler's thread, and `load
 import contextlib
 import gc
 from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from specd.daemon.errors import EngineFailed
@@ -56,8 +57,9 @@ class Drafting:
         self._loaded = loaded
         self._draft = draft
         self._block = block
-        self._costs: CostTable = costs.measure(loaded.model)
+        self._costs: CostTable = costs.measure(loaded.model, budget=0.3)
         self._acceptance: Acceptance = engine.Acceptance(policy.PRIORS)
+        self._encode = lru_cache(maxsize=16)(loaded.tokenizer.encode)  # texts to draft from seldom change
 
     def speculative(
         self, asked: Asked, states: "dict[str, DrafterState]"
@@ -77,7 +79,7 @@ class Drafting:
         edit = EditProposer(tokenizer, asked.prompt.predicted, asked.pairs, max_k=longest, end_ids=ends)
         if how.proposer == "edit":
             return edit, (edit,)
-        ngram = engine.NgramProposer(k=how.k or 15, seeds=[tokenizer.encode(text) for text in asked.draft_texts])
+        ngram = engine.NgramProposer(k=how.k or 15, seeds=[self._encode(text) for text in asked.draft_texts])
         if how.proposer == "ngram":
             return ngram, (ngram,)
         proposers: tuple[Proposer, ...] = (edit, ngram, *self.models(how, _sampling(asked.sampling), states))
@@ -93,7 +95,7 @@ class Drafting:
                 _close((proposer,))
         if chosen is None:
             option = "--dflash DRAFTER" if how.proposer == "dflash" else "--draft MODEL"
-            raise EngineFailed(f"no {how.proposer} was loaded with {self._loaded.path.name}; name one with {option}.")
+            raise EngineFailed(f"no {how.proposer} drafter was loaded; name one with {option}.")
         chosen.max_k = min(chosen.max_k, how.k or LONGEST)
         return chosen
 

@@ -36,6 +36,8 @@ _ABOUT_BLANKS = re.compile(
 _ABOUT_INDENTATION = re.compile(r"\b(?:re-?|un-?)?(?:in|de|out)dent", re.I)
 _OVERHEAD = 24  # tokens of the chat template around the messages
 _CHARACTERS = 3  # a token, where no tokenizer is given
+_MANY_CHARACTERS = 6  # a token of code, where few are as long
+_MOST_CHARACTERS = 16  # a token on average: with more of them there is no need to count
 
 
 class PromptTooLong(Exception):
@@ -101,6 +103,8 @@ def build_prompt(
     = a rough guess. The file's text around the region is cut to the room that is left. PromptTooLong if the region
     alone has no room.
     """
+    if budget is not None and region.end - region.start + len(instruction) > budget * _MOST_CHARACTERS:
+        count = None  # counting would take seconds
     exact = bool(_ABOUT_BLANKS.search(instruction))
     lines = _region_lines(text[region.start : region.end], exact=exact)
     indent = common_indent(lines) if form == "chat" and not exact and not _ABOUT_INDENTATION.search(instruction) else ""
@@ -121,6 +125,7 @@ def build_prompt(
     _check_room(alone, to_write, budget)
     file_lines = split_lines(normalise(text.lstrip(BOM)))
     size = sum(map(len, file_lines))
+    size = size if budget is None else min(size, budget * _MANY_CHARACTERS)
     while size > 0:
         messages = _chat(_context(path, tag, file_lines, region, size), request)
         tokens = _tokens(messages, count) + to_write

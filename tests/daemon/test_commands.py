@@ -112,7 +112,8 @@ def test_help_documents_every_exit_status(home: Home) -> None:
 def test_a_wrong_command_line_is_status_2(home: Home, args: tuple[str, ...]) -> None:
     done = home.run(*args)
     assert done.returncode == 2
-    assert "usage:" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert "--help" in done.stderr or "specd" in done.stderr
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(noise: Home) -> None:

@@ -46,6 +46,26 @@ def test_no_progress_is_written_where_nobody_looks() -> None:
     assert stream.getvalue() == ""
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_progress_line_is_written_again_only_when_it_changes_and_fits_a_terminal_that_knows_no_size() -> None:
+    stream = Terminal()
+    line = display.ProgressLine("a.py", stream)
+    for _ in range(3):
+        line.show(Loading(0.0, "starting torch"))
+    line.show(Progress(100, 10, 512.3, 0.25))
+    line.clear()
+    line.clear()
+    assert stream.getvalue() == (
+        "\r\x1b[Ka.py: loading the model, 0 % (starting torch)"
+        "\r\x1b[Ka.py:  25 % · 100 tokens · 512 tokens/s · 10.0 tokens/step"
+        "\r\x1b[K"
+    )
+
+
 words = st.sampled_from(["a", "b", "c", "é", "x y", ""])
 line = st.builds(lambda word, end: word + end, words, st.sampled_from(["\n", "\n", "\r\n"]))
 

@@ -2,11 +2,13 @@
 
 import json
 import os
+import signal
 import stat
 import subprocess
+from pathlib import Path
 
 import pytest
-from daemon_home import GRID, MESH, RENAME, Home
+from daemon_home import GRID, MESH, RENAME, Home, wait_for
 
 
 def test_a_rename_is_written_and_told_in_one_line(warm: Home) -> None:
@@ -48,6 +50,7 @@ def test_at_takes_the_definition_around_the_line(warm: Home) -> None:
     path = warm.write("at.py", GRID)
     done = warm.run("edit", path.name, "-i", "rename n to size", "--at", "12")
     assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("at.py: function make_grid, lines 11-13: 2 lines in 1 hunk")
     assert path.read_text() == GRID.replace("make_grid(n)", "make_grid(size)").replace("Grid(n, n)", "Grid(size, size)")
 
 
@@ -197,3 +200,38 @@ def _in_terminal(home: Home, name: str, environ: dict[str, str]) -> str:
     os.close(parent)
     assert process.wait(30) == 0
     return b"".join(parts).decode()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("args", [("--diff",), ("--json",), ("--stdin",)])
+def test_output_that_cannot_be_written_is_said_in_a_line(warm: Home, args: tuple[str, ...]) -> None:
+    path = warm.write("full.py", GRID)
+    with open("/dev/full", "w") as full, path.open() as text:
+        command = warm.command("edit", path.name, "-i", RENAME, "--dry-run", *args)
+        done = subprocess.run(
+            command, cwd=warm.work, env=warm.environ, stdin=text, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-1] == "specd: cannot write the output: No space left on device."
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+def test_ctrl_c_ends_the_job_and_leaves_the_file(noise: Home) -> None:
+    path = noise.write("ctrl_c.py", GRID)
+    editing = noise.start("edit", path.name, "-i", "go on and on")
+    wait_for(noise.is_busy)
+    editing.send_signal(signal.SIGINT)
+    _, said = editing.communicate(timeout=60)
+    assert editing.returncode == 130
+    assert said == "specd: ctrl_c.py: interrupted; it is as it was.\n"
+    assert path.read_text() == GRID
+    wait_for(lambda: noise.client.status()["jobs"]["active"] == 0)
+
+
+def test_a_note_is_told_where_nothing_changed_too(warm: Home) -> None:
+    path = warm.write("note.py", MESH)
+    done = warm.edit(path, "--context", "missing.py")
+    assert done.returncode == 1
+    assert "no change needed" in done.stderr
+    assert "missing.py cannot be read" in done.stderr

@@ -74,6 +74,17 @@ def test_a_failed_load_is_tried_again_by_the_next_request(store: Store) -> None:
     assert store.pool.request(ModelKey("a")).result().number == 1
 
 
+def test_of_failed_loads_only_the_latest_is_remembered(store: Store) -> None:
+    good = store.pool.request(ModelKey("good"))
+    good.result()
+    store.error = EngineFailed("no such folder")
+    for name in "abcde":
+        with pytest.raises(EngineFailed):
+            store.pool.request(ModelKey(name)).result()
+    wait_for(lambda: [load.key.path for load in store.pool.loads()] == ["good", "e"])
+    assert good.state == "ready"
+
+
 def test_an_error_of_an_unknown_kind_becomes_one_for_the_user(store: Store) -> None:
     store.error = RuntimeError("secret detail")
     with pytest.raises(EngineFailed, match="RuntimeError"):

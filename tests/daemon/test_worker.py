@@ -178,7 +178,7 @@ def test_a_draft_model_that_samples_has_a_rule_of_its_own(drafted: EngineModel) 
 
 def test_who_is_asked_for_and_is_not_there_is_named_and_nothing_is_kept(drafted: EngineModel) -> None:
     before = drafted.status()["cache"]["free_tokens"]
-    with pytest.raises(EngineFailed, match=r"no dflash was loaded with .*; name one with --dflash DRAFTER"):
+    with pytest.raises(EngineFailed, match=r"no dflash drafter was loaded; name one with --dflash DRAFTER"):
         run(drafted, request(GRID.replace("trace", "track"), speculation=Speculation(proposer="dflash")))
     assert drafted.status()["cache"]["free_tokens"] == before
 

@@ -159,6 +159,43 @@ def test_a_region_beyond_the_window_is_refused_with_figures() -> None:
         assert "rewrite fewer lines at once, or use a model with a longer context" in message
 
 
+@pytest.mark.parametrize("form", ["chat", "region"])
+def test_what_cannot_fit_is_refused_without_being_counted(form: PromptForm) -> None:
+    counted: list[int] = []
+
+    def count(text: str) -> int:
+        counted.append(len(text))
+        return len(text) // 4
+
+    text = "x = 1\n" * 200_000
+    for region, instruction in ((select_region(text), "x"), (select_region(text, lines=(0, 1)), "word " * 200_000)):
+        with pytest.raises(PromptTooLong, match="rewrite fewer lines at once"):
+            build_prompt(
+                form,
+                path=None,
+                language=None,
+                text=text,
+                region=region,
+                instruction=instruction,
+                budget=8192,
+                count=count,
+            )
+    assert not counted
+
+
+def test_of_a_huge_file_only_what_may_fit_is_counted() -> None:
+    counted: list[int] = []
+
+    def count(text: str) -> int:
+        counted.append(len(text))
+        return len(text) // 3
+
+    text = "x = 1\n" * 200_000
+    region = select_region(text, lines=(500, 501))
+    build_prompt("chat", path=None, language=None, text=text, region=region, instruction="x", budget=8192, count=count)
+    assert max(counted) < 60_000
+
+
 def test_without_a_tokenizer_the_length_is_guessed() -> None:
     region = select_region(TEXT)
     with pytest.raises(PromptTooLong):
