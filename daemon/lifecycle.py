@@ -79,12 +79,14 @@ def start(address: Address) -> None:
         process = _spawn(report)
         while time.monotonic() < end:
             if Client(transport.given_address() or transport.default_address()).is_reachable():
+                _reap(process)
                 return
             code = process.poll()
             if code is not None:
                 raise _start_error(code, report)
             time.sleep(_POLL)
         process.terminate()
+        _reap(process)
         raise DaemonUnavailable(f"the daemon did not listen within {_START_SECONDS:.0f} s; see {paths.log_path()}.")
 
 
@@ -131,6 +133,13 @@ def _spawn(report: Path) -> "subprocess.Popen[bytes]":
         raise DaemonUnavailable(f"cannot start the daemon ({command[0]}: {error.strerror}).") from None
     finally:
         os.close(fd)
+
+
+def _reap(process: "subprocess.Popen[bytes]") -> None:
+    """Wait for the daemon's end on a thread: a client that lives longer, an editor's server, is to keep no zombie."""
+    import threading
+
+    threading.Thread(target=process.wait, name="specd-reap", daemon=True).start()
 
 
 def _start_error(exit_code: int, report: Path) -> SpecdError:

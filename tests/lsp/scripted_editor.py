@@ -3,6 +3,7 @@
 What real clients do was measured (see `Habits`); the text model is `slow_text`, which shares no code with the server.
 """
 
+import contextlib
 import itertools
 import json
 import os
@@ -68,7 +69,7 @@ class Editor:
         self.most_under_way = self._under_way = 0  # edits that were not answered yet
         self._answers: dict[int, dict[str, Any]] = {}
         self._number = 0
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self.process = subprocess.Popen(
             home.command("lsp"),
             stdin=subprocess.PIPE,
@@ -112,7 +113,7 @@ class Editor:
         self.most_under_way = self._under_way
 
     def close_document(self, uri: str) -> None:
-        with self._lock:
+        with self.lock:
             del self.buffers[uri]
             self.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
 
@@ -126,14 +127,14 @@ class Editor:
 
     def type(self, uri: str, old: str, new: str) -> None:
         """Replace the first `old` of the buffer, as a user types."""
-        with self._lock:
+        with self.lock:
             buffer = self.buffers[uri]
             at = buffer.text.index(old)
             self._change(uri, [(at, at + len(old), new)])
 
     def insert(self, uri: str, where: float, new: str) -> None:
         """Type at a share 0..1 of the buffer."""
-        with self._lock:
+        with self.lock:
             at = int(where * len(self.buffers[uri].text))
             self._change(uri, [(at, at, new)])
 
@@ -144,7 +145,7 @@ class Editor:
         return str(answer["result"]["job"])
 
     def text(self, uri: str) -> str:
-        with self._lock:
+        with self.lock:
             return self.buffers[uri].text
 
     # What it sees.
@@ -172,7 +173,7 @@ class Editor:
         return self.answer(self.ask(method, params), seconds)
 
     def ask(self, method: str, params: Any) -> int:
-        with self._lock:
+        with self.lock:
             self._number += 1
             number = self._number
             self.send({"id": number, "method": method, "params": params})
@@ -190,7 +191,7 @@ class Editor:
 
     def send(self, message: dict[str, Any]) -> None:
         body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        with self._lock:
+        with self.lock:
             assert self.process.stdin is not None
             self.process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
             self.process.stdin.flush()
@@ -212,7 +213,8 @@ class Editor:
                 continue
             self.received.append(message)
             if "id" in message:
-                self._serve(message)
+                with contextlib.suppress(ValueError, BrokenPipeError):  # the pipe was closed meanwhile
+                    self._serve(message)
 
     def _serve(self, message: dict[str, Any]) -> None:
         if message["method"] == "workspace/applyEdit":
@@ -227,7 +229,7 @@ class Editor:
 
     def _edit(self, message: dict[str, Any]) -> None:
         self.on_edit()
-        with self._lock:
+        with self.lock:
             self._under_way -= 1
             self._apply(message["id"], message["params"]["edit"])
 
