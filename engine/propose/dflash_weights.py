@@ -43,7 +43,7 @@ def read_weights(files: TensorFolder, c: DFlashConfig, model: Qwen3) -> DFlashWe
 
     def matrix(*parts: Tensor) -> Tensor:
         fused = torch.cat(parts)
-        stays = isinstance(ops, operations.NativeOps) and fused.dtype == torch.bfloat16
+        stays = ops.name == "native" and fused.dtype == torch.bfloat16
         return fused.to(device=model.device, dtype=fused.dtype if stays else dtype).contiguous()
 
     hidden, taps = c.hidden_size, len(c.target_layer_ids)

@@ -23,7 +23,7 @@ from specd.engine.propose.edit_source import Source, TextTokenizer, TokenText, t
 from specd.engine.propose.tree import Continuation
 
 INDEXED = 24  # tokens of the row that a step takes into the lookup index
-INDEXED_LOST = 64
+INDEXED_LOST = 64  # and so many more where the copy is lost
 PROMPT_TEXT = 200_000  # bytes of the prompt whose words are read
 LONGEST = (16, 32, 64, 128, 1 << 30)  # tokens that a guess of each class drafts
 BRANCHES = 6  # guesses in a tree
@@ -70,7 +70,7 @@ class EditProposer:
         if k <= 0:
             return EMPTY
         cursor = self._cursor
-        if cursor.lost is not None and cursor.plan is None:
+        if self._is_guess(seq):
             self._guess(seq, 1)
         if cursor.trial is not None and not cursor.index:
             k = min(k, LONGEST[bisect_right(WORTH, cursor.trial.gain)])
@@ -86,8 +86,7 @@ class EditProposer:
         longest; a chain where it was not."""
         budget = min(budget, self.max_k)
         self._follow(seq)
-        cursor = self._cursor
-        if cursor.lost is None or cursor.plan is not None or budget < 2:
+        if not self._is_guess(seq) or budget < 2:
             return self.propose(seq, budget)
         guesses = self._guess(seq, BRANCHES)
         share = max(budget // (2 * max(len(guesses) - 1, 1)), 1)
@@ -101,10 +100,9 @@ class EditProposer:
         """The best guesses where the copy was lost, each with its own evidence; else the one that it goes on."""
         k = min(k, self.max_k)
         self._follow(seq)
-        cursor = self._cursor
         if k <= 0:
             return []
-        if cursor.lost is None or cursor.plan is not None:
+        if not self._is_guess(seq):
             draft = self.propose(seq, k)
             return [Continuation(draft.tokens.tolist(), draft.evidence)] if draft.size else []
         guesses = self._guess(seq, BRANCHES)
@@ -127,6 +125,7 @@ class EditProposer:
         self._recall = Recall()
         self._cursor = Cursor(self._source, rules, self._texts, Words(), self._end_ids)
         self._followed = -1  # tokens of the row that the cursor has seen; -1: not even the prompt
+        self._guessed: tuple[int, int, list[Guess]] = (-1, 0, [])  # (length of the row, width asked for, guesses)
         self._prompt = 0
 
     def _follow(self, seq: Sequence) -> None:
@@ -142,6 +141,8 @@ class EditProposer:
             self._recall.index(row, INDEXED)
             self._cursor.advance(row, self._followed, self._prompt)
             self._followed = len(row)
+            if self._cursor.lost is not None:
+                self._recall.index(row, INDEXED_LOST)
 
     def _evidence(self) -> int:
         """The class of the draft: see `propose`."""
@@ -150,9 +151,20 @@ class EditProposer:
             return _worth(cursor.trial)
         return bisect_right(LASTING, cursor.held)
 
+    def _is_guess(self, seq: Sequence) -> bool:
+        """The copy was lost, and what goes on it is to be guessed, or was guessed for this very row."""
+        cursor = self._cursor
+        return cursor.lost is not None and (cursor.plan is None or self._guessed[0] == len(seq.tokens))
+
     def _guess(self, seq: Sequence, width: int) -> list[Guess]:
-        self._recall.index(seq.tokens, INDEXED_LOST)
-        return self._cursor.guess(seq.tokens, self._prompt, self._recall.find(seq.tokens), width)
+        """The best guesses, made once for a row: who asks twice is told the same."""
+        row = seq.tokens
+        length, known, guesses = self._guessed
+        if length != len(row) or known < width:
+            self._cursor.plan = None
+            guesses = self._cursor.guess(row, self._prompt, self._recall.find(row), width)
+            self._guessed = (len(row), width, guesses)
+        return guesses[:width]
 
 
 def _chain(tokens: list[int], evidence: int) -> Draft:

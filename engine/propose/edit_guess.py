@@ -33,14 +33,23 @@ class Lost:
     refused: dict[tuple[int, str], int] = field(default_factory=dict)  # guess -> times it was wrong
     steps: int = 0
     undo: int = -1  # source byte of the divergence just before, if it may have been settled wrongly
-    out: list[str] = field(init=False)  # lexemes of the output's end
-    count: int = field(init=False)  # lexemes of `since`
+    _out: list[str] | None = field(default=None, init=False)
+    _new: list[str] = field(default_factory=list, init=False)  # lexemes of `since`, or of the end of it
+    _count: int = field(default=0, init=False)
 
-    def __post_init__(self) -> None:
-        self.out = LEXEME.findall((self.before + self.since)[-WINDOW:])
-        new = LEXEME.findall(self.since)
-        self.count = len(new)
-        self._last = new[-1] if new else ""
+    @property
+    def out(self) -> list[str]:
+        """Lexemes of the output's end."""
+        if self._out is None:
+            self._out = LEXEME.findall((self.before + self.since)[-WINDOW:])
+            self._new = LEXEME.findall(self.since)
+            self._count = len(self._new)
+        return self._out
+
+    @property
+    def count(self) -> int:
+        """How many lexemes `since` has."""
+        return self._count if self.out else 0
 
     def write(self, text: str) -> None:
         """One more step wrote `text`, none of it a copy from where a guess had said."""
@@ -48,10 +57,11 @@ class Lost:
         if not text:
             return
         self.since = (self.since + text)[-MOST_SINCE:]
-        self.out = self.out[-MOST_OUT:-1] + LEXEME.findall("".join(self.out[-1:]) + text)  # its last lexeme may go on
-        new = LEXEME.findall(self._last + text)
-        self.count += len(new) - bool(self._last)
-        self._last = new[-1]
+        if self._out is not None:  # the last lexeme may go on
+            self._out = self._out[-MOST_OUT:-1] + LEXEME.findall("".join(self._out[-1:]) + text)
+            last = self._new[-1:]
+            self._new = LEXEME.findall("".join(last) + text)
+            self._count += len(self._new) - len(last)
 
 
 class Guess:

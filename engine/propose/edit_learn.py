@@ -1,9 +1,12 @@
 """What a divergence that found its way back teaches: the substitution that explains it."""
 
+from bisect import bisect_left
+
 from specd.engine.propose.edit_rules import Rule, RuleBook, as_pattern
 from specd.engine.propose.edit_source import Source, is_word
 
 LONGEST = 16  # lexemes of the source that one rule replaces
+MOST_PASSED = 512  # places before the site, of the first lexeme of what was replaced, that are looked at
 REACH = 6  # lexemes to the left among which an insertion or deletion finds the word it is told by
 
 Seen = set[tuple[tuple[str, ...], str]]
@@ -63,9 +66,9 @@ def bound(source: Source, old: tuple[str, ...], new: tuple[str, ...], site: int,
     if any(map(is_word, old)):
         if again:
             return Rule(old, text)
-        passed = any(
-            tuple(source.lexemes[at : at + len(old)]) == old for at in source.places.get(old[0], ()) if at < site
-        )
+        places = source.places.get(old[0], [])
+        before = places[max(bisect_left(places, site) - MOST_PASSED, 0) : bisect_left(places, site)]
+        passed = any(tuple(source.lexemes[at : at + len(old)]) == old for at in before)
         if text and not passed:
             return Rule(old, text)
         if text and len(old) == 1 and site > 0:

@@ -11,11 +11,6 @@ MOST_GUESSES = 4
 MOST_ENDS = 24  # places that are compared
 
 
-def nearness(distance: int) -> float:
-    """How likely a place is, by its distance in lexemes from where the copy stopped."""
-    return 1.0 / (1.0 + distance / 200) if distance >= 0 else 0.5 / (1.0 - distance / 200)
-
-
 def match_guesses(source: Source, rules: RuleBook, lost: Lost, at: int, words: Words) -> list[Guess]:
     """One guess for each of the best places. at: the lexeme where the copy stopped.
 
@@ -41,10 +36,13 @@ def match_guesses(source: Source, rules: RuleBook, lost: Lost, at: int, words: W
         while len(gains) <= depth:
             gains.append(gains[-1] + source.bits(newest[len(gains) - 1]))
         gained = gains[depth] if length == len(lexemes[place]) else gains[depth] - gains[1] * 0.4
-        distance = place - at
+        distance = place - at  # a place is less likely the further it is, and behind less than ahead
         near = 200.0 / (200 + distance) if distance >= 0 else 100.0 / (200 - distance)
         for anchor in others:
-            near = max(near, 0.6 * nearness(place - anchor))
+            away = place - anchor
+            other = 120.0 / (200 + away) if away >= 0 else 60.0 / (200 - away)
+            if other > near:
+                near = other
         scored.append((near * 2.0 ** min(gained / 2, 60.0), gained, depth, place, length))
     scored.sort(reverse=True)
     all_scores = sum(entry[0] for entry in scored)

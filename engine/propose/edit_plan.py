@@ -232,7 +232,7 @@ class Plan:
         """Token index -> (chunk, byte offset in its text)."""
         chunk = max(bisect_right(self._bases, index) - 1, 0)
         texts = self._rewriter.tokens
-        return chunk, sum([len(texts[token]) for token in self.tokens[self._bases[chunk] : index]])
+        return chunk, sum(map(len, map(texts.__getitem__, self.tokens[self._bases[chunk] : index])))
 
     def unit_of(self, chunk: int) -> int:
         """The unit that a chunk is of."""

@@ -20,8 +20,8 @@ MOST_BYTES = 1 << 18  # of predicted text; no context window holds an answer lon
 MOST_PLACES = 32  # of one lexeme that a search looks at
 MOST_BITS = 12.0  # that one lexeme can tell
 KEY = 80  # bytes of a line that a search by its beginning compares
-LONG_UNIT = 512  # bytes: longer units are cut
-SHORT_UNIT = 128  # bytes that the pieces of a long one have at least, and that the next good place is sought among
+LONG_UNIT = 256  # bytes: longer units are cut
+SHORT_UNIT = 64  # bytes that the pieces of a long one have at least, and that the next good place is sought among
 
 _CUT_BEHIND = re.compile(r"\n(?=[ \t\r\f\v]*[^\s])")  # line end | indentation, text
 _CUT_BEFORE = re.compile(r"(?=\r?\n[ \t\f\v]*[^\s])")  # | line end, indentation, text
@@ -89,8 +89,8 @@ class Source:
 
     def __init__(self, text: str, tokens: TokenText) -> None:
         ids = tokens.encode(to_bytes(text)[:MOST_BYTES])
-        lengths = [len(tokens[token]) for token in ids]
-        self.text = tokens.join(ids)  # as the tokenizer sees it: some normalise
+        parts = list(map(tokens.__getitem__, ids))
+        self.text = "".join(parts)  # as the tokenizer sees it: some normalise
         self.lexemes: list[str] = LEXEME.findall(self.text)
         self.starts = [0, *accumulate(map(len, self.lexemes))]  # byte offset of each lexeme, and of the end
         self.places: dict[str, list[int]] = {}
@@ -100,7 +100,7 @@ class Source:
             else:
                 self.places[lexeme] = [index]
         self._words = sorted(filter(is_word, self.places))
-        self._cut(ids, lengths)
+        self._cut(ids, list(accumulate(map(len, parts))))
         self.unit_lexemes = [*(bisect_right(self.starts, start) - 1 for start in self.unit_starts), len(self.lexemes)]
         self._bits: dict[str, float] = {}
         self.line_starts = [0, *(index + 1 for index in self.places.get("\n", ()))]  # first lexeme of each line
@@ -109,8 +109,8 @@ class Source:
     def __len__(self) -> int:
         return len(self.lexemes)
 
-    def _cut(self, ids: list[int], lengths: list[int]) -> None:
-        ends = {end: index + 1 for index, end in enumerate(accumulate(lengths))}
+    def _cut(self, ids: list[int], behind_each: list[int]) -> None:
+        ends = dict(zip(behind_each, range(1, len(ids) + 1), strict=True))
         behind = [found.end() for found in _CUT_BEHIND.finditer(self.text)]
         before = [found.start() for found in _CUT_BEFORE.finditer(self.text)]
         self.cut_behind = sum(cut in ends for cut in behind) >= sum(cut in ends for cut in before)

@@ -106,9 +106,13 @@ class PrefixTree:
         place = {node: index for index, node in enumerate(order)} | {-1: -1}
         parents = [place[self.parents[node]] for node in order]
         tokens = torch.tensor([self.tokens[node] for node in order], dtype=torch.int32)
-        if parents == list(range(-1, len(order) - 1)):
-            return Draft(tokens, evidence=evidence)
-        return Draft(tokens, torch.tensor(parents, dtype=torch.int32), evidence=evidence)
+        is_chain = parents == list(range(-1, len(order) - 1))
+        return Draft(
+            tokens,
+            None if is_chain else torch.tensor(parents, dtype=torch.int32),
+            evidence=evidence,
+            chances=tuple(self.chances[node] for node in order),
+        )
 
     def teach(self, emitted: list[int]) -> None:
         """Records how far each branch held that starts at a node of the path that was emitted."""

@@ -2,7 +2,10 @@
 
 import math
 import random
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from following import Walk, train, walk
@@ -208,6 +211,89 @@ def test_a_truncated_proposer_drafts_what_a_fresh_one_does(
     del seq.tokens[length:]
     fresh = EditProposer(tokenizer, before)
     assert proposer.propose(seq, k).tokens.tolist() == fresh.propose(seq, k).tokens.tolist()
+
+
+@settings(deadline=None)
+@given(
+    before=TEXTS,
+    after=TEXTS.filter(bool),
+    ask=st.sampled_from(["propose", "propose_tree", "continuations"]),
+    k=st.integers(1, 40),
+    stride=st.integers(1, 4),
+)
+def test_who_asks_twice_is_told_the_same(
+    tokenizer: Tokenizer, before: str, after: str, ask: str, k: int, stride: int
+) -> None:
+    answer = outputs(tokenizer, before[: len(before) // 2] + after, before)
+    prompt = tokenizer.encode("zebra quokka zebra\n" * 20)
+    once, twice = (EditProposer(tokenizer, before) for _ in range(2))
+    seq = Sequence(list(prompt), len(prompt))
+
+    def asked(proposer: EditProposer) -> object:
+        found = getattr(proposer, ask)(seq, k)
+        if isinstance(found, list):
+            return found
+        return found.tokens.tolist(), found.evidence, None if found.parents is None else found.parents.tolist()
+
+    for begin in range(0, len(answer), stride):
+        first = asked(once)
+        assert asked(twice) == first
+        assert asked(twice) == first
+        seq.tokens.extend(answer[begin : begin + stride])
+        for proposer in (once, twice):
+            proposer.observe(seq, Committed(answer[begin : begin + stride]))
+
+
+class Work:
+    """A tokenizer that counts the bytes it is given, and (`with`) the bytecodes that run meanwhile."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self.done = 0
+
+    def encode(self, text: str) -> list[int]:
+        self.done += len(text)
+        return self._tokenizer.encode(text)
+
+    def token_bytes(self, token: int) -> bytes:
+        return self._tokenizer.token_bytes(token)
+
+    def _count(self, frame: FrameType, event: str, _: object) -> Callable[..., object]:
+        frame.f_trace_opcodes = True
+        self.done += 1
+        return self._count
+
+    def __enter__(self) -> None:
+        self.done = 0
+        self._before = sys.gettrace()
+        sys.settrace(self._count)
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(self._before)
+
+
+def most_work(tokenizer: Tokenizer, word: str, count: int) -> int:
+    """Work of the dearest step, of some that leave a line of so many words and find back to it."""
+    line = word * count
+    work = Work(tokenizer)
+    proposer = EditProposer(work, line, [("beta", "b")])
+    prompt = tokenizer.encode(line)
+    seq, most = Sequence(list(prompt), len(prompt)), 0
+    proposer.propose(seq, 16)
+    for token in tokenizer.encode(word * 3 + f"b {word * 2}, c, {word}" * 3 + "zebra" + word * 9):
+        seq.tokens.append(token)
+        with work:
+            proposer.observe(seq, Committed([token]))
+            proposer.propose(seq, 16)
+        most = max(most, work.done)
+    return most
+
+
+@pytest.mark.parametrize("word", ["a ", "alpha beta ", "x", "1,", "=", '{"k":1},'])
+def test_a_step_on_a_long_line_costs_what_one_on_a_shorter_line_does(tokenizer: Tokenizer, word: str) -> None:
+    short, long = most_work(tokenizer, word, 4_000), most_work(tokenizer, word, 16_000)
+    assert long < 1.5 * short
+    assert long < 60_000  # bytecodes and bytes; a millisecond or two
 
 
 @pytest.mark.parametrize("text", ["", "\n", "x", "word " * 200_000, "x = 1\n" * 170_000, "()" * 500_000])
