@@ -6,6 +6,7 @@ import type { HunkParams, RegionParams } from "./protocol";
 
 export class HunkView implements vscode.Disposable {
     private readonly documents = new Map<string, Marks>();
+    private readonly latest = new Map<string, string>(); // document to its latest job
     private readonly subscriptions: vscode.Disposable[] = [];
     private readonly region = vscode.window.createTextEditorDecorationType({
         isWholeLine: true,
@@ -18,7 +19,7 @@ export class HunkView implements vscode.Disposable {
     constructor(private readonly isShown: () => boolean) {
         this.subscriptions.push(
             vscode.workspace.onDidChangeTextDocument((event) => this.change(event)),
-            vscode.workspace.onDidCloseTextDocument((document) => this.documents.delete(document.uri.toString())),
+            vscode.workspace.onDidCloseTextDocument((document) => this.forget(document.uri)),
             vscode.window.onDidChangeVisibleTextEditors(() => this.update()),
             vscode.window.onDidChangeActiveTextEditor(() => this.updateContext()),
             this.region,
@@ -38,6 +39,7 @@ export class HunkView implements vscode.Disposable {
     }
 
     showRegion(uri: vscode.Uri, region: RegionParams): void {
+        this.latest.set(uri.toString(), region.job);
         const last = Math.max(region.startLine, region.endLine - 1);
         for (const editor of editorsOf(uri)) {
             editor.setDecorations(this.region, [new vscode.Range(region.startLine, 0, last, 0)]);
@@ -50,7 +52,8 @@ export class HunkView implements vscode.Disposable {
 
     hunk(uri: vscode.Uri, hunk: HunkParams): void {
         const marks = this.documents.get(uri.toString());
-        if (marks === undefined) return;
+        // an older job's hunks may come and go with the latest one's, which did the same to the same lines
+        if (marks === undefined || this.latest.get(uri.toString()) !== hunk.job) return;
         const { job, number, startLine: start, endLine: end, oldText } = hunk;
         if (hunk.removed) marks.remove(job, number);
         else marks.add({ job, number, start, end, oldText }, hunk.version);
@@ -74,6 +77,11 @@ export class HunkView implements vscode.Disposable {
 
     dispose(): void {
         for (const one of this.subscriptions) one.dispose();
+    }
+
+    private forget(uri: vscode.Uri): void {
+        this.documents.delete(uri.toString());
+        this.latest.delete(uri.toString());
     }
 
     private change(event: vscode.TextDocumentChangeEvent): void {

@@ -37,14 +37,16 @@ export class Running {
         this.onChange();
     }
 
-    /** The job that the server calls `name`; it is the first unnamed one of the document if no one is called so. */
-    named(name: string, uri: string): Job | undefined {
-        const all = [...this.jobs];
-        const known = all.find((job) => job.name === name);
-        if (known !== undefined) return known;
-        const job = all.find((one) => one.name === undefined && one.uri === uri);
+    /** The server has told the name of a job: it is that of the document's first job that has none. */
+    name(name: string, uri: string): void {
+        if (this.called(name) !== undefined) return;
+        const job = this.of(uri).find((one) => one.name === undefined);
         if (job !== undefined) job.name = name;
-        return job;
+    }
+
+    /** The running job that the server calls `name`. */
+    called(name: string): Job | undefined {
+        return this.of(undefined).find((job) => job.name === name);
     }
 
     of(uri: string | undefined): Job[] {

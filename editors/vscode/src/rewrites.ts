@@ -37,12 +37,12 @@ export class Rewrites {
     /** Hear what the server tells of regions and hunks. */
     listen(client: LanguageClient): void {
         client.onNotification(METHODS.region, (region: RegionParams) => {
-            this.running.named(region.job, region.uri);
+            this.running.name(region.job, region.uri);
             this.view.showRegion(client.protocol2CodeConverter.asUri(region.uri), region);
             this.log.debug(`job ${region.job}: ${region.label}`);
         });
         client.onNotification(METHODS.hunk, (hunk: HunkParams) => {
-            const job = this.running.named(hunk.job, hunk.uri);
+            const job = this.running.called(hunk.job);
             if (job !== undefined) job.hunks += hunk.removed ? -1 : 1;
             this.view.hunk(client.protocol2CodeConverter.asUri(hunk.uri), hunk);
         });

@@ -38,7 +38,7 @@ export async function setUp(): Promise<Bench> {
     console.log(server.install(given("VSIX")).trim().split("\n").pop());
     const address = await server.start();
     const browser = await chromium.launch({ executablePath: given("CHROMIUM"), headless: true, args: CHROMIUM_FLAGS });
-    const page = await browser.newPage({ viewport: { width: 1100, height: 680 } });
+    const page = await browser.newPage({ viewport: { width: 960, height: 600 } });
     page.setDefaultTimeout(30_000);
     const window = new Window(page);
     await window.open(address);

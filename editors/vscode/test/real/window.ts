@@ -109,6 +109,12 @@ export class Window {
         return this.until(`notification ${pattern}`, read, (text) => pattern.test(text), seconds);
     }
 
+    async closePanel(): Promise<void> {
+        const close = this.page.locator(".part.panel .action-label.codicon-panel-close, .part.panel .codicon-close").first();
+        if (await close.isVisible()) await close.click();
+        await this.page.waitForSelector(".part.panel", { state: "hidden" });
+    }
+
     async dismissNotifications(): Promise<void> {
         await this.command("Notifications: Clear All Notifications");
         await this.page.waitForSelector(".notification-list-item-message", { state: "detached" });
@@ -118,7 +124,8 @@ export class Window {
     async output(command: string, pattern: RegExp, seconds = 30): Promise<string> {
         await this.command(command);
         const read = (): Promise<string> => this.page.evaluate(readLines, ".panel .output-view-content .monaco-editor, .panel .monaco-editor");
-        return this.until(`output ${pattern}`, read, (text) => pattern.test(text), seconds);
+        const holds = (text: string): boolean => pattern.test(text.replaceAll("\n", " ")); // lines are wrapped
+        return this.until(`output ${pattern}`, read, holds, seconds);
     }
 
     private async type(selector: string, text: string): Promise<void> {

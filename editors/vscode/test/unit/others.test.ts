@@ -78,11 +78,13 @@ test("a revert that left something is a warning", () => {
 test("a job gets its name from the first region of its document, and keeps it", () => {
     const running = new Running();
     const [first, other] = [running.begin("a", "x"), running.begin("b", "y")];
-    assert.equal(running.named("7-1", "b"), other);
-    assert.equal(running.named("7-2", "a"), first);
-    assert.equal(running.named("7-1", "a"), other);
-    assert.equal(running.named("7-3", "a"), undefined);
+    running.name("7-1", "b");
+    running.name("7-2", "a");
+    running.name("7-1", "a");
+    running.name("7-3", "a");
+    assert.deepEqual(["7-1", "7-2", "7-3"].map((name) => running.called(name)), [other, first, undefined]);
     running.end(other);
+    assert.equal(running.called("7-1"), undefined);
     assert.deepEqual(running.of(undefined), [first]);
 });
 
