@@ -32,6 +32,7 @@ class Document:
         self.version = version
         self.encoding: Encoding = encoding
         self.lines = lines_of(text)
+        self.is_lost = False  # a change could not be read, so the text is not the editor's any more
         self.sending = asyncio.Lock()  # held by who has an edit of it under way
         self.observers: list[Observer] = []  # each hears every change, after it is made
         self.after: list[Callable[[], None]] = []  # each is called once a notification, after all of its changes
@@ -48,6 +49,7 @@ class Document:
                 splice = self._splice(change.range, change.text)
             else:
                 splice = self._whole(change.text)
+                self.is_lost = False
             self.lines[splice.start : splice.end] = splice.new
             for observer in tuple(self.observers):
                 observer(splice)

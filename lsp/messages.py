@@ -11,10 +11,16 @@ NO_APPLY = "this editor does not take edits from a server (workspace/applyEdit);
 NOT_UTF8 = "the file is not UTF-8 (the editor shows U+FFFD for what it could not read); save it as UTF-8 first."
 NO_NAME = "the buffer has no name, so the editor cannot find it again for an edit; give it one first (:file NAME)."
 STALE = "the text has changed since the request was made; ask again."
+LOST = "the editor told a change of this document that cannot be read; close it and open it again."
+CLOSED = "the document was closed"
 NOWHERE = "it is not known where; ask for code actions there first, or name the document."
 SETTLED = "this conflict has been settled already."
 NO_ANSWER = "the editor did not answer the edit"
 NOT_SHOWN = "the editor took the edit and did not show it"
+
+
+def half(what: str, line: int) -> str:
+    return f"{what} has half of a character in line {line} (a lone surrogate); delete it first."
 
 
 def reading(lines: int) -> str:
@@ -47,16 +53,17 @@ def refused(reason: str | None) -> str:
     return f"the editor refused the edit: {reason}" if reason else "the editor refused the edit, and did not say why"
 
 
-def kept(hunks: int) -> str:
+def kept(hunks: int, *, is_open: bool = True) -> str:
     """What a job that did not come to its end leaves behind."""
     if not hunks:
         return "nothing was changed"
     stay, them = ("stays", "it") if hunks == 1 else ("stay", "them")
-    return f"{_count(hunks, 'hunk')} applied so far {stay} (specd.revert takes {them} back)"
+    hint = f" (specd.revert takes {them} back)" if is_open else ""
+    return f"{_count(hunks, 'hunk')} applied so far {stay}{hint}"
 
 
 def cancelled(why: str, hunks: int) -> str:
-    return f"cancelled{f' ({why})' if why else ''}; {kept(hunks)}"
+    return f"cancelled{f' ({why})' if why else ''}; {kept(hunks, is_open=why != CLOSED)}"
 
 
 def left(hunks: int) -> str:

@@ -46,6 +46,8 @@ def said_of(outcome: Outcome, facts: Facts) -> Said:
             if facts.lost:
                 text = messages.conflicts(facts.lost, facts.hunks + len(facts.lost), facts.reason)
                 return Said("conflict", _with(text, notes), "warning")
+            if not facts.hunks and not facts.left:
+                return Said("no_change", _with("no change needed: the text says so by now", notes), "info")
             told = messages.done(facts.hunks, facts.seconds, summary, facts.lines) + messages.left(facts.left)
             return Said("done", _with(told, notes), "warning" if notes else "info")
         case NoChange(_, notes):

@@ -17,17 +17,22 @@ _log = logging.getLogger(__name__)
 
 
 class Protocol(LanguageServerProtocol):
-    """`on_cancel` hears the id of every request that the client cancels, answered already or not."""
+    """`on_cancel` hears the id of every request that the client cancels, answered already or not; `on_lost` the URI of
+    a document of which a change could not be read.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.exit_status: int | None = None
         self.on_cancel: Callable[[int | str], None] = lambda number: None
         self.on_progress_cancel: Callable[[int | str], None] = lambda token: None
+        self.on_lost: Callable[[str], None] = lambda uri: None
         super().__init__(*args, **kwargs)
 
     def structure_message(self, data: dict[str, Any]) -> Any:
         """The message that `data` is. Raises JsonRpcInvalidParams that names what is wrong."""
         method = data.get("method")
+        if method == types.TEXT_DOCUMENT_DID_CHANGE and not requests.are_changes(data.get("params")):
+            raise JsonRpcInvalidParams("the change of a document is none")
         if method not in requests.PARAMS or "id" not in data:
             return super().structure_message(data)
         given = data.get("params")

@@ -192,9 +192,35 @@ def _range(key: str, value: Any) -> types.Range:
         places = [value[end][part] for end in ("start", "end") for part in ("line", "character")]
     except (TypeError, KeyError):
         places = []
-    if len(places) != 4 or not all(isinstance(place, int) and place >= 0 for place in places):
+    if len(places) != 4 or not all(is_count(place) for place in places):
         raise ValueError(f"field {key!r} must be an LSP range, {{start: {{line, character}}, end: ...}}")
     return types.Range(types.Position(*places[:2]), types.Position(*places[2:]))
+
+
+def is_count(value: Any) -> bool:
+    """Whether a decoded JSON value is what LSP calls a uinteger."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+
+
+def are_changes(params: Any) -> bool:
+    """Whether these are parameters of didChange: lsprotocol would make a text of whatever stands in place of one."""
+    if not isinstance(params, dict) or not isinstance(document := params.get("textDocument"), dict):
+        return False
+    changes, version = params.get("contentChanges"), document.get("version")
+    return isinstance(version, int) and isinstance(changes, list) and all(map(_is_change, changes))
+
+
+def _is_change(change: Any) -> bool:
+    if not isinstance(change, dict) or not isinstance(change.get("text"), str):
+        return False
+    where = change.get("range")
+    try:
+        places = (
+            () if where is None else [where[end][part] for end in ("start", "end") for part in ("line", "character")]
+        )
+    except (TypeError, KeyError):
+        return False
+    return all(map(is_count, places))
 
 
 def camel(name: str) -> str:

@@ -1,6 +1,7 @@
 """The rewrites of one editor: starts them, finds them by name, request or document, cancels them, takes them back."""
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -10,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from specd.daemon.protocol import ContextFile, RewriteRequest, Target
+from specd.daemon.rewrite.lines import split_lines
 from specd.lsp import after, messages
 from specd.lsp.comments import is_request
 from specd.lsp.delivery import Timing
@@ -24,6 +26,8 @@ from specd.lsp.target import asked_of
 _KEPT: Final = 8  # jobs that are over and can still be taken back
 _OTHERS: Final = 3  # documents whose text may be drafted from
 _OTHER_SIZE: Final = 1 << 15  # characters of each
+_HALF: Final = re.compile("[\ud800-\udfff]")
+_NO_CONTEXT: Final = re.compile("[\ud800-\udfff\ufffd]")
 _LARGEST_CHECK: Final = 16 * 2**20  # bytes of a file that are read to see whether it is UTF-8
 
 
@@ -60,6 +64,8 @@ class Rewrites:
         path = path_of(params.uri)
         if document is None:
             raise Refused(messages.NOT_OPEN)
+        if document.is_lost:
+            raise Refused(messages.LOST)
         if not params.instruction.strip():
             raise Refused(messages.NO_INSTRUCTION)
         if params.version is not None and params.version != document.version:
@@ -68,6 +74,8 @@ class Rewrites:
             raise Refused(reason)
         if "\ufffd" in document.text and not _is_utf8(path):
             raise Refused(messages.NOT_UTF8)
+        _refuse_halves(document.text, "the text")
+        _refuse_halves(params.instruction, "the instruction")
         comment = params.comment
         if comment is not None and not is_request(document.lines, comment, params.instruction):
             comment = None
@@ -101,6 +109,9 @@ class Rewrites:
         document = self.documents.get(params.uri)
         if document is None:
             raise Refused(messages.NOT_OPEN)
+        if document.is_lost:
+            raise Refused(messages.LOST)
+        _refuse_halves(document.text, "the text")
         return asked_of(document, params.range, path=self._named(path_of(params.uri))).target
 
     def find(self, number: str | None, uri: str | None) -> list[Job]:
@@ -122,7 +133,7 @@ class Rewrites:
     def close(self, document: Document) -> None:
         """The document was closed: its jobs end, and nothing in it can be taken back."""
         for job in [job for job in self.jobs.values() if job.document is document]:
-            job.cancel("the document was closed")
+            job.cancel(messages.CLOSED)
             job.release()
             if job.is_over:
                 del self.jobs[job.number]
@@ -179,14 +190,25 @@ class Rewrites:
         ]
         for other in alike[-_OTHERS:]:
             text = other.text if len(other.lines) < _OTHER_SIZE else ""
-            if 0 < len(text) <= _OTHER_SIZE and "\ufffd" not in text:
+            if 0 < len(text) <= _OTHER_SIZE and not _NO_CONTEXT.search(text):
                 yield ContextFile(unquote(other.uri), text)
 
 
+def _refuse_halves(text: str, what: str) -> None:
+    """Half of a surrogate pair is no character and cannot be sent as UTF-8. Raises Refused."""
+    half = _HALF.search(text)
+    if half is not None:
+        raise Refused(messages.half(what, len(split_lines(text[: half.start()] + "."))))
+
+
 def path_of(uri: str) -> str | None:
-    """The file of a `file:` URI; None for what is not on this machine's disk."""
-    parts = urlsplit(uri)
-    return url2pathname(parts.path) if parts.scheme == "file" and parts.path else None
+    """The file of a `file:` URI; None for what is not on this machine's disk, or is no URI."""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return None
+    path = url2pathname(parts.path) if parts.scheme == "file" else ""
+    return path if path and "\0" not in path else None
 
 
 def _is_read_only(path: str | None) -> bool:

@@ -52,6 +52,7 @@ class Server(LanguageServer):
         self._with_conflicts: dict[str, Document] = {}  # those that diagnostics were told of, by URI
         self._tasks: set[asyncio.Task[Any]] = set()
         self.protocol.on_cancel = self._cancel_request
+        self.protocol.on_lost = self._lose
         self.protocol.on_progress_cancel = self._cancel_progress
 
     # What jobs ask of the connection.
@@ -173,6 +174,13 @@ class Server(LanguageServer):
     def _cancel_request(self, number: int | str) -> None:
         if number in self._by_request:
             self._by_request[number].cancel("by request")
+
+    def _lose(self, uri: str) -> None:
+        """The editor's text is not known any more: no edit may follow."""
+        document = self.documents.get(uri)
+        if document is not None:
+            document.is_lost = True
+            self.rewrites.cancel(self.rewrites.find(None, uri), "a change of the document could not be read")
 
     def _cancel_progress(self, token: int | str) -> None:
         self.rewrites.cancel(self.rewrites.find(str(token).removeprefix("specd-"), None), "by the user")

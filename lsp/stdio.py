@@ -14,6 +14,7 @@ import sys
 import threading
 from typing import Any, BinaryIO, Final
 
+from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from specd.lsp.protocol import Protocol
@@ -116,10 +117,19 @@ def _handle_one(data: Any, protocol: Protocol) -> None:
         protocol.handle_message(protocol.structure_message(data))
     except JsonRpcException as error:
         _log.warning("cannot read the message %s", method)
+        if method == types.TEXT_DOCUMENT_DID_CHANGE and isinstance(uri := _uri_in(data), str):
+            protocol.on_lost(uri)
         if method is not None and isinstance(number, int | str):
             is_told = error.message not in ("", type(error).MESSAGE)
             reason = error.message if is_told else f"the parameters of {method} are wrong"
             protocol.answer_error(number, error.code, reason)
+
+
+def _uri_in(data: dict[str, Any]) -> Any:
+    try:
+        return data["params"]["textDocument"]["uri"]
+    except (TypeError, KeyError):
+        return None
 
 
 def standard_streams() -> tuple[int, int]:

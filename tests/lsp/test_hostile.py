@@ -1,0 +1,222 @@
+"""A user, or a client, who does everything wrong: each time one clear answer, the text whole, and the server well."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from daemon_home import GRID, MESH, wait_for
+from scripted_editor import Buffer, Editor, Habits
+
+GetEditor = Callable[..., Editor]
+PLUGIN = Habits(plugin=True)
+MOST = 2**31 - 1
+
+
+@pytest.fixture
+def at(editor: GetEditor) -> Editor:
+    one: Editor = editor(PLUGIN)
+    return one
+
+
+def rewrite(at: Editor, uri: str, instruction: str = "at once", **more: Any) -> dict[str, Any]:
+    """The result, or the error."""
+    answer = at.request("specd/rewrite", {"uri": uri, "instruction": instruction, **more})
+    found: dict[str, Any] = answer.get("result") or answer["error"]
+    return found
+
+
+def places(first: Any, start: Any, last: Any, end: Any) -> dict[str, Any]:
+    return {"start": {"line": first, "character": start}, "end": {"line": last, "character": end}}
+
+
+def is_well(at: Editor) -> bool:
+    uri = at.open(GRID)
+    return rewrite(at, uri)["outcome"] == "done" and at.text(uri) == MESH
+
+
+@pytest.mark.parametrize("text", ["# ok\n# \ud83d\n" + GRID, "\r\r# \udc00"])
+def test_half_a_character_is_named_with_its_line(at: Editor, text: str) -> None:
+    uri = at.open(text)
+    line = 2 if "ok" in text else 3
+    words = f"the text has half of a character in line {line} (a lone surrogate); delete it first."
+    result = rewrite(at, uri)
+    assert (result["outcome"], result["message"]) == ("refused", words)
+    assert at.request("specd/prepare", {"uri": uri})["error"]["message"] == words
+    assert is_well(at)  # with the other document open beside it
+
+
+def test_half_a_character_in_the_instruction_is_named(at: Editor) -> None:
+    assert (
+        "the instruction has half of a character in line 2" in rewrite(at, at.open(GRID), "at\nonce \udc00")["message"]
+    )
+
+
+@pytest.mark.parametrize("where", [places(16, 0, 0, 0), places(0, MOST, MOST, MOST), places(0, 0, MOST, 0)])
+def test_positions_out_of_range_or_in_reverse_are_clamped(at: Editor, where: dict[str, Any]) -> None:
+    uri = at.open(GRID)
+    assert rewrite(at, uri, range=where)["outcome"] == "done"
+    assert "Grid" not in at.text(uri).split("\n", 1)[1]
+
+
+@pytest.mark.parametrize("line", [-1, 1.5, True, "1", None, 2**31, 10**30])
+def test_a_line_that_is_no_number_is_named(at: Editor, line: object) -> None:
+    error = rewrite(at, at.open(GRID), range=places(line, 0, 5, 0))
+    assert error["code"] == -32602
+    assert "field 'range' must be an LSP range" in error["message"]
+
+
+def test_a_column_inside_of_a_character_is_the_column_before_it(at: Editor) -> None:
+    text = GRID.replace("grid = Grid", "grid = '😀', Grid")
+    uri = at.open(text)
+    column = 4 + len("grid = '") + 1  # between the two halves of the pair
+    assert rewrite(at, uri, range=places(11, column, 11, column))["outcome"] == "done"
+    assert at.text(uri) == text.replace("'😀', Grid", "'😀', Mesh")
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n", "mixed"])
+def test_line_ends_of_all_kinds_stream_and_are_taken_back(at: Editor, end: str) -> None:
+    old = GRID.replace("\n", "\r", 5).replace("\n", "\r\n", 5) if end == "mixed" else GRID.replace("\n", end)
+    uri = at.open(old)
+    number = at.ask("specd/rewrite", {"uri": uri, "instruction": "slowly"})
+    wait_for(lambda: at.edits > 0)
+    typed_over = "return grid" + ("\n" if end == "mixed" else end)
+    at.type(uri, typed_over, "return grid\r# mine\n")
+    assert at.answer(number)["result"]["outcome"] == "done"
+    typed = old.replace(typed_over, "return grid\r# mine\n", 1)
+    assert at.text(uri) == typed.replace("Grid", "Mesh")
+    at.request("specd/revert", {"uri": uri})
+    assert at.text(uri) == typed
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["", "not a uri", "file:///%zz", "file:///nul%00.py", "http://[bad", "vscode-remote://wsl+x/a.py", "x:", "\ud83d",
+     "file:///a#b?c=d", "file:///" + "a" * 5000],
+    ids=lambda uri: ascii(uri)[:20],
+)  # fmt: skip
+def test_any_uri_will_do_and_comes_back_as_it_was(at: Editor, uri: str) -> None:
+    at.buffers[uri] = Buffer(GRID, 1)
+    item = {"uri": uri, "languageId": "python", "version": 1, "text": GRID}
+    at.notify("textDocument/didOpen", {"textDocument": item})
+    context = {"textDocument": {"uri": uri}, "range": places(0, 0, 3, 0), "context": {"diagnostics": []}}
+    assert at.request("textDocument/codeAction", context)["result"]
+    assert rewrite(at, uri)["outcome"] == "done"
+    assert at.text(uri) == MESH
+
+
+def test_two_rewrites_of_the_same_lines_end_each_with_its_own_word(at: Editor) -> None:
+    uri = at.open(GRID)
+    numbers = [at.ask("specd/rewrite", {"uri": uri, "instruction": "stream it"}) for _ in range(2)]
+    results = [at.answer(number)["result"] for number in numbers]
+    assert at.text(uri) == MESH
+    assert sum(result["hunks"] for result in results) == 3
+    assert {result["outcome"] for result in results} <= {"done", "no_change"}
+    at.request("specd/revert", {"uri": uri})
+    at.request("specd/revert", {"uri": uri})
+    assert at.text(uri) == GRID
+
+
+def test_cancelled_many_times_over_is_cancelled_once(at: Editor) -> None:
+    uri = at.open(GRID)
+    number = at.ask("specd/rewrite", {"uri": uri, "instruction": "hang"})
+    wait_for(lambda: at.edits > 0)
+    for _ in range(3):
+        at.notify("$/cancelRequest", {"id": number})
+        at.request("workspace/executeCommand", {"command": "specd.cancel", "arguments": []})
+    assert at.answer(number)["error"]["code"] == -32800
+    wait_for(lambda: len(at.progress("end")) == len(at.progress("begin")))
+    assert at.shown == []
+
+
+@pytest.mark.parametrize("closes", [True, False], ids=["closed and opened", "opened twice"])
+def test_a_document_opened_anew_has_nothing_to_do_with_the_old_job(at: Editor, closes: bool) -> None:
+    uri = at.open(GRID)
+    number = at.ask("specd/rewrite", {"uri": uri, "instruction": "slowly"})
+    wait_for(lambda: at.edits > 0)
+    with at.lock:
+        if closes:
+            at.close_document(uri)
+        at.open(GRID, uri)
+    result = at.answer(number)["result"]
+    assert result["outcome"] == "cancelled"
+    assert result["message"].startswith("cancelled (the document was closed); ")
+    assert "specd.revert" not in result["message"]
+    time.sleep(0.3)
+    assert at.text(uri) == GRID
+    assert rewrite(at, uri)["outcome"] == "done"
+    assert at.text(uri) == MESH
+
+
+def test_a_whole_new_text_in_mid_job_stays(at: Editor) -> None:
+    uri = at.open(GRID)
+    number = at.ask("specd/rewrite", {"uri": uri, "instruction": "slowly"})
+    wait_for(lambda: at.edits > 0)
+    with at.lock:
+        at.buffers[uri].text = "# all new\n"
+        at.buffers[uri].version += 1
+        identifier = {"uri": uri, "version": at.buffers[uri].version}
+        at.notify("textDocument/didChange", {"textDocument": identifier, "contentChanges": [{"text": "# all new\n"}]})
+    assert at.answer(number)["result"]["outcome"] == "conflict"
+    assert at.text(uri) == "# all new\n"
+
+
+def test_versions_may_go_down_and_changes_be_empty(at: Editor) -> None:
+    uri = at.open(GRID, version=10)
+    for version, changes in ((3, [{"range": places(0, 0, 0, 0), "text": "# x\n"}]), (2, [])):
+        at.notify(
+            "textDocument/didChange", {"textDocument": {"uri": uri, "version": version}, "contentChanges": changes}
+        )
+    at.buffers[uri] = Buffer("# x\n" + GRID, 2)
+    assert rewrite(at, uri)["outcome"] == "done"
+    assert at.text(uri) == "# x\n" + MESH
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"range": places(-1, 0, 0, 0), "text": "x"},
+        {"range": "no", "text": ""},
+        {"text": None},
+        {"text": 5},
+        {},
+        5,
+        None,
+    ],
+    ids=str,
+)
+def test_a_change_that_cannot_be_read_ends_what_runs_and_is_said(at: Editor, change: object) -> None:
+    """What the editor shows is not known any more, so nothing is edited until it is told anew."""
+    uri = at.open(GRID)
+    number = at.ask("specd/rewrite", {"uri": uri, "instruction": "hang"})
+    wait_for(lambda: at.edits > 0)
+    with at.lock:
+        identifier = {"uri": uri, "version": at.buffers[uri].version + 1}
+        at.notify("textDocument/didChange", {"textDocument": identifier, "contentChanges": [change]})
+    assert "a change of the document could not be read" in at.answer(number)["result"]["message"]
+    result = rewrite(at, uri)
+    assert (result["outcome"], "close it and open it again" in result["message"]) == ("refused", True)
+    at.close_document(uri)
+    at.open(GRID, uri)
+    assert rewrite(at, uri)["outcome"] == "done"
+
+
+def test_replies_and_notifications_out_of_nowhere_are_let_by(at: Editor) -> None:
+    for message in (
+        {"id": 987654, "result": {"applied": True}},
+        {"id": "unheard", "error": {"code": 1, "message": "x"}},
+        {"id": None, "result": 1},
+        {"method": "$/progress"},
+        {"method": "$/cancelRequest", "params": {}},
+        {"method": "$/setTrace", "params": {"value": "loud"}},
+        {"method": "textDocument/didClose", "params": {"textDocument": {"uri": "file:///unheard"}}},
+        {"method": "textDocument/didChange", "params": {"textDocument": {"uri": "file:///unheard", "version": 1}}},
+        {"id": 5},
+    ):
+        at.send(message)
+    assert is_well(at)
+
+
+@pytest.mark.parametrize("instruction", ["at once\nand\x00more\n\n", "at once " + "x" * 1_000_000], ids=["odd", "long"])
+def test_any_instruction_is_taken(at: Editor, instruction: str) -> None:
+    assert rewrite(at, at.open(GRID), instruction)["outcome"] == "done"
