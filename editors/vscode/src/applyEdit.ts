@@ -10,20 +10,14 @@ import type {
 } from "vscode-languageclient/node";
 import { planOf, type Plan, type UndoSteps } from "./editPlan";
 import { readOnlyReason } from "./readOnly";
-import type { Review } from "./settings";
 
 type Next = (
     params: ApplyWorkspaceEditParams,
     token: vscode.CancellationToken,
 ) => HandlerResult<ApplyWorkspaceEditResult, void>;
 
-const LABEL = "specd";
-
 export class EditApplier {
-    constructor(
-        private readonly undo: UndoSteps,
-        private readonly review: () => Review,
-    ) {}
+    constructor(private readonly undo: UndoSteps) {}
 
     /** The client's `handleApplyEdit`. */
     async apply(client: LanguageClient, params: ApplyWorkspaceEditParams, next: Next) {
@@ -36,8 +30,7 @@ export class EditApplier {
         if (reason !== undefined) return refused(reason);
         // no await between this check and the edit: the text could change there
         if (plan.version !== null && plan.version !== document.version) return refused("the text has changed meanwhile");
-        const made = this.review() === "preview" ? await preview(document, plan) : await this.make(document, plan);
-        return made ? { applied: true } : refused("the text has changed meanwhile, or you did not take the change");
+        return (await this.make(document, plan)) ? { applied: true } : refused("the text has changed meanwhile");
     }
 
     private async make(document: vscode.TextDocument, plan: Plan): Promise<boolean> {
@@ -56,18 +49,9 @@ export class EditApplier {
     }
 }
 
-/** The change in VS Code's Refactor Preview, where the user takes it or leaves it. */
-function preview(document: vscode.TextDocument, plan: Plan): Thenable<boolean> {
-    return vscode.workspace.applyEdit(workspaceEdit(document, plan, { label: LABEL, needsConfirmation: true }));
-}
-
-function workspaceEdit(
-    document: vscode.TextDocument,
-    plan: Plan,
-    metadata?: vscode.WorkspaceEditEntryMetadata,
-): vscode.WorkspaceEdit {
+function workspaceEdit(document: vscode.TextDocument, plan: Plan): vscode.WorkspaceEdit {
     const edit = new vscode.WorkspaceEdit();
-    for (const one of plan.edits) edit.replace(document.uri, rangeOf(one.range), one.newText, metadata);
+    for (const one of plan.edits) edit.replace(document.uri, rangeOf(one.range), one.newText);
     return edit;
 }
 

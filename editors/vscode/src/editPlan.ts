@@ -11,7 +11,8 @@ export interface Plan {
 
 /** The plan of a `workspace/applyEdit` that changes the text of one document; undefined for any other. */
 export function planOf(params: ApplyWorkspaceEditParams): Plan | undefined {
-    const { changes, documentChanges } = params.edit;
+    const { changes, documentChanges, changeAnnotations } = params.edit;
+    if (changeAnnotations !== undefined) return undefined; // the user is to be asked, which the client does
     if (documentChanges !== undefined) {
         const [change, ...others] = documentChanges;
         if (change === undefined || others.length || !("textDocument" in change)) return undefined;

@@ -23,7 +23,7 @@ export function activate(context: vscode.ExtensionContext): void {
     const undo = new UndoSteps();
     const running = new Running();
     const view = new HunkView(() => settings.marks);
-    const edits = new EditApplier(undo, () => settings.review);
+    const edits = new EditApplier(undo);
     const specd = (server = new Server(() => settings, { log, trace }, edits));
     const status = new StatusItem(running, () => specd.state, () => specd.problem);
     const rewrites = new Rewrites(specd, running, undo, view, status, log);
@@ -64,6 +64,7 @@ export function activate(context: vscode.ExtensionContext): void {
         register("again", () => commands.again()),
         register("cancel", () => rewrites.cancel(active())),
         register("revert", () => rewrites.revert(active())),
+        register("conflict", (argument) => rewrites.settle(argument)),
         register("nextHunk", () => goToHunk(view, 1)),
         register("previousHunk", () => goToHunk(view, -1)),
         register("revertHunk", (named) => revertHunk(view, named)),

@@ -37,7 +37,7 @@ export async function offersFor(server: Server, { document, range }: Target): Pr
 function suggestion(client: LanguageClient, action: CodeAction | Command): Suggestion[] {
     const command = "command" in action && typeof action.command === "object" ? action.command : undefined;
     const argument: unknown = command?.arguments?.[0];
-    if (!isActionArgument(argument) || action.title.startsWith("Rewrite again:")) return [];
+    if (!isActionArgument(argument) || !argument.instruction || action.title.startsWith("Rewrite again:")) return [];
     const label = action.title.replace(/^Rewrite( with LLM)?: /, "");
     const comment = argument.comment === undefined ? {} : { comment: argument.comment };
     const isFix = "kind" in action && action.kind === CodeActionKind.QuickFix;

@@ -12,7 +12,7 @@ export interface Shown {
 }
 
 // "5 hunks, 0.9 s (212 lines, 3.1k tok/s, 87 % drafted)", and no note of the guard behind it
-const PLAIN = /^[\d,]+ hunks?, [\d.]+ s \([^()]*\)$/;
+const PLAIN = /^[\d,]+ hunks?, [\d.]+ s \([^()]*\)(; you left [\d,]+ hunks? out)?$/;
 
 export function shownOf(result: RewriteResult): Shown {
     const level = levelOf(result);

@@ -22,9 +22,9 @@ export class RewriteCommands {
         private readonly settings: () => Settings,
     ) {}
 
-    /** `specd.rewrite`: with the argument of a code action at once, else by a prompt. */
+    /** `specd.rewrite`: with the instruction of a code action at once, else by a prompt. */
     async rewrite(argument: unknown): Promise<void> {
-        if (isActionArgument(argument)) await this.fromAction(argument);
+        if (isActionArgument(argument) && argument.instruction) await this.fromAction(argument);
         else await this.byPrompt("selection");
     }
 

@@ -118,6 +118,14 @@ export class Rewrites {
         }
     }
 
+    /** A code action for a hunk that was not applied: the server puts it in, or drops it. */
+    async settle(argument: unknown): Promise<void> {
+        const client = await this.server.ready();
+        await client
+            ?.sendRequest(ExecuteCommandRequest.type, { command: "specd.conflict", arguments: [argument] })
+            .catch((error: unknown) => this.show(failure(messageOf(error))));
+    }
+
     private endedBy(error: unknown, job: Job): Shown {
         if (error instanceof ResponseError && error.code === REQUEST_CANCELLED) {
             const kept = `cancelled; ${job.hunks} ${job.hunks === 1 ? "hunk stays" : "hunks stay"}`;

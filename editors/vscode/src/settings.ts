@@ -1,6 +1,6 @@
 // The settings, read and checked. A wrong value is named to the user and its default stands in. No VS Code here.
 
-export type Review = "apply" | "preview";
+export type Review = "apply" | "hunks";
 
 export interface Settings {
     path: string;
@@ -36,7 +36,7 @@ const CHECKS: { [key in keyof Settings]: Check } = {
     model: ["a folder or a name", (value) => typeof value === "string"],
     warm: ["true or false", (value) => typeof value === "boolean"],
     presets: ["an object of names and instructions", isPresets],
-    review: ["apply or preview", (value) => value === "apply" || value === "preview"],
+    review: ["apply or hunks", (value) => value === "apply" || value === "hunks"],
     marks: ["true or false", (value) => typeof value === "boolean"],
     historySize: ["a whole number from 0 to 200", (value) => Number.isInteger(value) && within(value, 0, 200)],
     applyTimeout: ["a number of seconds from 0.05 to 600", (value) => within(value, 0.05, 600)],
@@ -60,7 +60,7 @@ export function serverOptions(settings: Settings): Record<string, unknown> {
     const options: Record<string, unknown> = { warm: settings.warm, applyTimeout: settings.applyTimeout };
     if (settings.model) options["model"] = settings.model;
     if (Object.keys(settings.presets).length) options["presets"] = settings.presets;
-    if (settings.review === "preview") options["stream"] = "never"; // one edit, which the user confirms
+    if (settings.review !== "apply") options["review"] = settings.review;
     return options;
 }
 

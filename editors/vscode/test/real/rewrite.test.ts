@@ -175,7 +175,7 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
         await box.waitFor();
         assert.equal(await box.inputValue(), "rename Grid to Mesh");
         await box.press("Enter");
-        await box.pressSequentially("and nothing else");
+        await box.pressSequentially("and keep the rest");
         await picture(bench, "lines");
         await box.press("Control+Enter");
         await window.waitForText(MESH, "the new text");
@@ -208,5 +208,31 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
         await window.press("Control+.");
         await window.page.click(".action-widget :text('Rewrite with LLM: rename Grid to Mesh')");
         await window.waitForText(GRID.replace("Grid(n, n)", "Mesh(n, n)"), "the rewrite, without the comment");
+    }));
+
+    test("the lightbulb asks for an instruction too, for the lines that were selected", withPicture(() => bench, async ({ window }) => {
+        await window.goTo(11);
+        await window.press("Shift+ArrowDown", "Shift+ArrowDown", "Shift+ArrowDown", "Control+.");
+        await window.page.click(".action-widget :text('Rewrite with LLM…')");
+        await window.page.waitForSelector(".quick-input-title:has-text('Rewrite lines 11-13 of grid.py')");
+        await window.page.keyboard.type("rename Grid to Mesh");
+        await window.press("Enter");
+        await window.waitForText(GRID.replace("Grid(n, n)", "Mesh(n, n)"), "the new lines");
+    }));
+
+    test("a hunk whose lines the user changed is a hint, which puts it in", withPicture(() => bench, async ({ window }) => {
+        await window.selectAll();
+        await window.ask("slowly: rename Grid to Mesh");
+        await window.waitForText((text) => text.includes("class Mesh"), "the first hunk");
+        await window.goTo(20);
+        await window.press("End");
+        await window.page.keyboard.type(" # mine");
+        await window.notification(/1 of 4 hunks not applied/, 60);
+        const text = await window.text();
+        assert.ok(text.includes("def corner(grid: Grid) -> int: # mine"), "the user's line is kept");
+        await window.focus();
+        await window.press("Control+.");
+        await window.page.click(".action-widget :text(\"Use specd's version\")");
+        await window.waitForText(MESH, "specd's version");
     }));
 });

@@ -20,6 +20,9 @@ test("what is not an edit of one text is left to the client", () => {
     assert.equal(planOf({ edit: { documentChanges: [{ kind: "create", uri: "file:///a" }] } }), undefined);
     assert.equal(planOf({ edit: { documentChanges: [] } }), undefined);
     assert.equal(planOf({ edit: { changes: { "file:///a": [edit], "file:///b": [edit] } } }), undefined);
+    const changeAnnotations = { a: { label: "hunk 1", needsConfirmation: true } };
+    const annotated = { ...document("file:///a"), edits: [{ ...edit, annotationId: "a" }] };
+    assert.equal(planOf({ edit: { documentChanges: [annotated], changeAnnotations } }), undefined);
     const snippet = { range, snippet: { kind: "snippet" as const, value: "$1" } };
     assert.equal(planOf({ edit: { documentChanges: [{ ...document("file:///a"), edits: [snippet] }] } }), undefined);
 });

@@ -47,7 +47,9 @@ const result = (more: Partial<RewriteResult>): RewriteResult => ({
 });
 
 test("a rewrite that went well is told in the status bar", () => {
-    assert.deepEqual(shownOf(result({})).level, "status");
+    assert.equal(shownOf(result({})).level, "status");
+    const left = "3 hunks, 0.9 s (212 lines); you left 2 hunks out";
+    assert.equal(shownOf(result({ message: left })).level, "status");
 });
 
 test("a note of the guard makes a warning of it, with a way back", () => {

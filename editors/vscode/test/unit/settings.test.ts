@@ -35,9 +35,8 @@ test("what a workspace that is not trusted may not set is what starts a program 
     assert.deepEqual(restrictedConfigurations, ["specd.path", "specd.args", "specd.model"]);
 });
 
-test("a review in the preview asks the server for one edit", () => {
-    assert.equal(serverOptions({ ...DEFAULTS, review: "preview" })["stream"], "never");
-    assert.equal("stream" in serverOptions(DEFAULTS), false);
+test("a review of hunks is the server's to do", () => {
+    assert.equal(serverOptions({ ...DEFAULTS, review: "hunks" })["review"], "hunks");
 });
 
 test("empty presets and an empty model are left to the daemon's settings", () => {
@@ -48,7 +47,7 @@ test("empty presets and an empty model are left to the daemon's settings", () =>
 
 test("the server starts anew for what it is told at its start, and for nothing else", () => {
     assert.equal(needsRestart(DEFAULTS, { ...DEFAULTS, historySize: 3, marks: false }), false);
-    for (const change of [{ path: "x" }, { args: [] }, { model: "m" }, { review: "preview" as const }, { warm: false }]) {
+    for (const change of [{ path: "x" }, { args: [] }, { model: "m" }, { review: "hunks" as const }, { warm: false }]) {
         assert.equal(needsRestart(DEFAULTS, { ...DEFAULTS, ...change }), true);
     }
 });
