@@ -42,10 +42,12 @@ class Home:
     """A private home, so that nobody else's daemon is killed."""
 
     def __init__(self, folder: Path, model: str | None) -> None:
-        for name in ("run", "config/specd", "state"):
+        for name in ("run", "config/specd", "state", "cache"):
             (folder / name).mkdir(parents=True, mode=0o700)
         lines = [f'model = "{Path(model).resolve()}"'] if model else []
-        (folder / "config/specd/config.toml").write_text("\n".join([*lines, "request_timeout = 1", ""]))
+        (folder / "config/specd/config.toml").write_text(
+            "\n".join([*lines, "request_timeout = 1", "cache_memory = 64", ""])
+        )
         self.folder = folder
         self.environ = {
             **os.environ,
@@ -53,6 +55,7 @@ class Home:
             "XDG_RUNTIME_DIR": str(folder / "run"),
             "XDG_CONFIG_HOME": str(folder / "config"),
             "XDG_STATE_HOME": str(folder / "state"),
+            "XDG_CACHE_HOME": str(folder / "cache"),
         }
         self.address = Address(socket=folder / "run/specd/daemon.sock")
 
@@ -64,6 +67,15 @@ class Home:
 
     def client(self, name: str = "soak") -> Client:
         return Client(self.address, name=name)
+
+    def processes(self) -> list[int]:
+        """Processes of this home that are there, zombies among our own children included."""
+        found = [child.pid for child in psutil.Process().children() if child.status() == psutil.STATUS_ZOMBIE]
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get("XDG_RUNTIME_DIR") == self.environ["XDG_RUNTIME_DIR"]:
+                    found.append(process.pid)
+        return found
 
     def daemon(self) -> psutil.Process | None:
         try:
@@ -122,6 +134,8 @@ def load(home: Home, minutes: float, chance: random.Random) -> dict[str, Any]:
     home.start("edit", "last.py", "-i", "rename Mesh to Grid").wait()
     process = home.daemon()
     assert process is not None, "the daemon runs"
+    idle_before = process.memory_info().rss / 2**20
+    processes_before = len(home.processes())
     end = time.monotonic() + 60 * minutes
     seeds = [chance.randrange(2**31) for _ in range(8)]
 
@@ -150,8 +164,10 @@ def load(home: Home, minutes: float, chance: random.Random) -> dict[str, Any]:
         "memory_mib": {
             "first_quarter_max": round(max(sample[0] for sample in samples[:quarter])),
             "last_quarter_max": round(max(sample[0] for sample in samples[-quarter:])),
-            "idle": round(process.memory_info().rss / 2**20),
+            "idle_before": round(idle_before),
+            "idle_after": round(process.memory_info().rss / 2**20),
         },
+        "processes": [processes_before, len(home.processes())],
         "daemon_threads": [samples[0][1], process.num_threads()],
         "daemon_files": [samples[0][2], process.num_fds()],
     }
@@ -194,6 +210,15 @@ def wait_idle(home: Home) -> bool:
     return False
 
 
+def wait_gone(home: Home) -> int:
+    """Processes that are still there some seconds after the end."""
+    for _ in range(50):
+        if not home.processes():
+            return 0
+        time.sleep(0.2)
+    return len(home.processes())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--jobs", type=int, default=200)
@@ -210,13 +235,20 @@ def main() -> None:
             loaded = load(home, args.minutes, chance)
         finally:
             home.start("stop", "--now").wait()
+        left = wait_gone(home)
     machine = f"{platform.machine()}, {os.cpu_count()} cores"
-    figures = {"python": platform.python_version(), "machine": machine, "killing": killed, "load": loaded}
+    figures = {
+        "python": platform.python_version(),
+        "machine": machine,
+        "killing": killed,
+        "load": loaded,
+        "processes_left": left,
+    }
     print(json.dumps(figures, indent=2))
     if args.out:
         args.out.write_text(json.dumps(figures, indent=2) + "\n")
     files = killed["files"]
-    sys.exit(bool(files.get("LOST") or files.get("hang") or not loaded["idle_again"]))
+    sys.exit(bool(files.get("LOST") or files.get("hang") or not loaded["idle_again"] or left))
 
 
 if __name__ == "__main__":

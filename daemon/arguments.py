@@ -144,8 +144,11 @@ def _model(name: str | None) -> str | None:
     """A folder as an absolute path, since the daemon stands elsewhere; other names as they are."""
     if not name:
         return name
-    path = Path(name).expanduser()
-    return str(path.absolute()) if path.exists() or name.startswith((".", "/", "~")) else name
+    try:
+        path = Path(name).expanduser()
+        return str(path.absolute()) if path.exists() or name.startswith((".", "/", "~")) else name
+    except (OSError, ValueError, RuntimeError):  # no name at all: the daemon's own check says so
+        return name
 
 
 def _line(text: str) -> int:

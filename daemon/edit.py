@@ -145,9 +145,9 @@ def _rewrite(text: str, name: str, options: Options, *, path: str | None = "") -
         progress.clear()
     if outcome is None:
         raise EngineFailed(f"{name}: the job ended without an outcome; it is as it was.")
-    found = target.at is not None and region is not None  # the user does not know yet which lines were meant
-    result = _result(f"{name}: {region.label}" if found and region else name, outcome)
-    result.name, result.region = name, region
+    where = f": {region.label}" if target.at is not None and region is not None else ""  # said, since it was found
+    result = _result(name, where, outcome)
+    result.region = region
     if isinstance(outcome, Done):
         result.hunks = hunks
         result.before, result.text = text, _applied(text, hunks, outcome)
@@ -178,18 +178,21 @@ def _applied(text: str, hunks: list[HunkReady], done: Done) -> str:
     return new
 
 
-def _result(name: str, outcome: Outcome) -> Result:
+def _result(name: str, where: str, outcome: Outcome) -> Result:
     match outcome:
         case Done(_, summary, notes):
-            lines = [display.statistics(name, summary), *(f"{name}: {note}" for note in notes)]
+            lines = [display.statistics(name + where, summary), *(f"{name}: {note}" for note in notes)]
             return Result(name, errors.DONE, "\n".join(lines), outcome)
         case NoChange(summary, notes):
-            lines = [f"{name}: no change needed · {display.speed(summary)}", *(f"{name}: {note}" for note in notes)]
+            lines = [
+                f"{name}{where}: no change needed · {display.speed(summary)}",
+                *(f"{name}: {note}" for note in notes),
+            ]
             return Result(name, errors.NO_CHANGE, "\n".join(lines), outcome)
         case Declined(message):
-            return Result(name, errors.NO_CHANGE, f"{name}: {message}", outcome)
+            return Result(name, errors.NO_CHANGE, f"{name}{where}: {message}", outcome)
         case Truncated(message):
-            return Result(name, errors.FAILED, f"{name}: {message}", outcome)
+            return Result(name, errors.FAILED, f"{name}{where}: {message}", outcome)
         case Cancelled(message):
             return Result(name, errors.FAILED, f"{name}: {message}; it is as it was. Run the command again.", outcome)
         case Failed():
@@ -244,7 +247,8 @@ def _show(result: Result, options: Options) -> None:
 
 
 def _line(result: Result) -> str:
-    return result.message if result.exit_code <= errors.NO_CHANGE else f"specd: {result.message}"
+    message = "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in result.message)  # no escapes
+    return message if result.exit_code <= errors.NO_CHANGE else f"specd: {message}"
 
 
 def _print_text(text: str) -> None:

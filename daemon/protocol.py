@@ -68,6 +68,8 @@ __all__ = [
 VERSION_HEADER: Final = "X-Specd-Version"
 CLIENT_HEADER: Final = "X-Specd-Client"
 
+_LONGEST_NAME: Final = 4096  # characters, as a path of Linux
+
 GuardMode = Literal["report", "refuse", "off"]
 
 
@@ -162,6 +164,7 @@ def parse_rewrite(data: Any) -> RewriteRequest:
         raise UsageError("the instruction is empty; say what to change, such as 'rename Grid to Mesh'.")
     _check_target(request.target)
     _check_text(request.instruction, "instruction")
+    _check_names(model=request.model, draft=request.speculation.draft, dflash=request.speculation.dflash)
     sampling = request.sampling
     _within("sampling.temperature", sampling.temperature, 0, 100)
     _within("sampling.top_k", sampling.top_k, 0, 2**31)
@@ -177,6 +180,7 @@ def parse_prepare(data: Any) -> PrepareRequest:
     """A PrepareRequest from decoded JSON. Raises UsageError naming the field that is wrong."""
     request = _parse(PrepareRequest, data)
     _check_target(request.target)
+    _check_names(model=request.model)
     return request
 
 
@@ -194,6 +198,12 @@ def _check_target(target: Target) -> None:
         _require(0 <= first < end, "target.lines must be a first line and an end beyond it, 0-based")
         _require(target.at is None, "target.lines and target.at exclude each other")
     _require(target.at is None or target.at >= 0, "target.at must be 0 or more")
+
+
+def _check_names(**names: str | None) -> None:
+    for field, name in names.items():
+        is_name = not name or (len(name) <= _LONGEST_NAME and min(name) >= " ")
+        _require(is_name, f"{field} must be a folder or a hub name, not {str(name)[:40]!r}")
 
 
 def _check_text(text: str, field: str) -> None:

@@ -150,7 +150,11 @@ class Server:
             await response.prepare(request)
             while True:
                 event = await events.get()
-                await asyncio.wait_for(response.write(encode_event(event)), _WRITE_TIMEOUT)
+                try:
+                    await asyncio.wait_for(response.write(encode_event(event)), _WRITE_TIMEOUT)
+                except (ConnectionError, TimeoutError):
+                    _log.info("a client left before its job was over")
+                    return response
                 if isinstance(event, OUTCOMES):
                     return response
         finally:

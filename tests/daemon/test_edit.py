@@ -229,6 +229,19 @@ def test_ctrl_c_ends_the_job_and_leaves_the_file(noise: Home) -> None:
     wait_for(lambda: noise.client.status()["jobs"]["active"] == 0)
 
 
+def test_a_message_brings_no_escapes_to_the_terminal(warm: Home) -> None:
+    done = warm.run("edit", "no\x1b[31m.py", "-i", RENAME)
+    assert done.stderr == "specd: no?[31m.py: no such file; check the name.\n"
+
+
+def test_a_name_that_is_none_is_refused_in_a_line(warm: Home) -> None:
+    path = warm.write("name.py", GRID)
+    done = warm.edit(path, "--model", "a" * 5000)
+    assert done.returncode == 2
+    assert done.stderr.startswith("specd: model must be a folder or a hub name, not 'aaa")
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_note_is_told_where_nothing_changed_too(warm: Home) -> None:
     path = warm.write("note.py", MESH)
     done = warm.edit(path, "--context", "missing.py")

@@ -36,6 +36,7 @@ from specd.daemon.protocol import (
 )
 
 text = st.text(max_size=20)  # no half surrogate pairs
+name = st.text(st.characters(min_codepoint=32, exclude_categories=["Cs"]), max_size=20)
 count = st.integers(0, 2**31)
 share = st.floats(0, 1)
 
@@ -52,13 +53,15 @@ requests = st.builds(
     RewriteRequest,
     target=targets,
     instruction=text.filter(str.strip),
-    model=maybe(text),
+    model=maybe(name),
     max_tokens=maybe(st.integers(1, 2**31)),
     guard=maybe(st.sampled_from(["report", "refuse", "off"])),
     sampling=st.builds(
         Sampling, maybe(st.floats(0, 100)), maybe(count), maybe(st.floats(0.1, 1)), maybe(share), maybe(count)
     ),
-    speculation=st.builds(Speculation, maybe(st.integers(0, 4096)), maybe(text), maybe(text), maybe(st.just("edit"))),
+    speculation=st.builds(
+        Speculation, maybe(st.integers(0, 4096)), maybe(name), maybe(name), maybe(st.just("edit")), st.booleans()
+    ),
     context=st.lists(st.builds(ContextFile, text, maybe(text)), max_size=3).map(tuple),
     client=text,
 )
@@ -83,7 +86,7 @@ def test_a_request_survives_the_wire(request: RewriteRequest) -> None:
     assert parse_rewrite(json.loads(json.dumps(wire.to_json(request)))) == request
 
 
-@given(targets, maybe(text), text)
+@given(targets, maybe(name), text)
 def test_a_prepare_survives_the_wire(target: Target, model: str | None, client: str) -> None:
     request = PrepareRequest(target, model, client)
     assert parse_prepare(json.loads(json.dumps(wire.to_json(request)))) == request
@@ -127,6 +130,9 @@ VALID: dict[str, Any] = {"target": {"text": "a\n"}, "instruction": "x"}
         ({"guard": "maybe"}, "guard: must be one of 'report', 'refuse', 'off'"),
         ({"context": [{"text": "b"}]}, "context[0].path: is missing"),
         ({"max_tokens": 0}, "max_tokens must be from 1"),
+        ({"model": "a" * 5000}, "model must be a folder or a hub name, not 'aaa"),
+        ({"model": "a\nb"}, "model must be a folder or a hub name, not 'a\\nb'"),
+        ({"speculation": {"dflash": "\0"}}, "dflash must be a folder"),
         ({"speculation": {"k": -1}}, "speculation.k must be from 0"),
     ],
 )

@@ -206,6 +206,19 @@ def test_cancel_from_another_thread_ends_the_iterator_quietly(noise: Home) -> No
     wait_for(lambda: noise.client.status()["jobs"]["active"] == 0)
 
 
+def test_a_client_that_leaves_in_the_middle_leaves_no_error_in_the_log(warm: Home) -> None:
+    for number in range(12):
+        stream = warm.client.rewrite(RewriteRequest(Target(GRID * 4 + f"# {number}\n", "a.py"), RENAME))
+        for event in stream:
+            if isinstance(event, HunkReady):
+                stream.close()
+                break
+    wait_for(lambda: warm.client.status()["jobs"]["active"] == 0)
+    log = warm.log.read_text()
+    assert "Traceback" not in log
+    assert "ERROR" not in log
+
+
 def test_another_job_is_unharmed_by_a_cancel(warm: Home) -> None:
     victim = warm.client.rewrite(RewriteRequest(Target(GRID * 6, "a.py"), RENAME, client="victim"))
     next(victim)
