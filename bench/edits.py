@@ -32,6 +32,7 @@ from specd.engine import (
 )
 from specd.engine.costs import measure
 from specd.engine.policy import PRIORS
+from specd.engine.propose import tree
 from specd.engine.propose.dflash import DFlashProposer, DFlashTreeProposer, load_dflash
 from specd.engine.propose.draft_model import DraftModelProposer, load_draft_model
 from specd.engine.propose.edit import EditProposer
@@ -58,11 +59,11 @@ def contenders(loaded: Loaded, options: argparse.Namespace, sampling: SamplingPa
     for k in (7, 15, 31):
         out[f"ngram k={k}"] = lambda case, k=k: ngram(case, k)  # type: ignore[misc]
 
-    def branches(case: Case) -> NgramBranches:
-        return NgramBranches(15, [tokenizer.encode(text) for text in case.texts])
+    def branches(case: Case, depth: int) -> NgramBranches:
+        return NgramBranches(depth, [tokenizer.encode(text) for text in case.texts])
 
     for budget in (15, 31):
-        out[f"ngram tree {budget}"] = lambda case, budget=budget: TreeProposer([branches(case)], budget=budget)  # type: ignore[misc]
+        out[f"ngram tree {budget}"] = lambda case, budget=budget: TreeProposer([branches(case, budget)], budget=budget)  # type: ignore[misc]
     for k in (16, 32, 64):
         out[f"edit k={k}"] = lambda case, k=k: edit(case, k)  # type: ignore[misc]
     dflash = load_dflash(options.dflash, loaded.model) if Path(options.dflash, "config.json").exists() else None
@@ -72,24 +73,24 @@ def contenders(loaded: Loaded, options: argparse.Namespace, sampling: SamplingPa
             out[f"dflash tree {budget}"] = lambda case, budget=budget: DFlashTreeProposer(  # type: ignore[misc]
                 DFlashProposer(dflash), budget
             )
-        out["ngram+dflash 31"] = lambda case: TreeProposer([branches(case), DFlashProposer(dflash)], budget=31)
+        out["ngram+dflash 31"] = lambda case: TreeProposer([branches(case, 31), DFlashProposer(dflash)], budget=31)
     if options.draft:
         draft = load_draft_model(options.draft, loaded)
         for k in (3, 7):
             out[f"draft model k={k}"] = lambda case, k=k: DraftModelProposer(  # type: ignore[misc]
                 draft, k=k, target=loaded.model, sampling=sampling
             )
-    costs, acceptance = measure(loaded.model), Acceptance(PRIORS)
+    costs, acceptance, branching = measure(loaded.model), Acceptance(PRIORS), Acceptance(tree.PRIORS)
 
-    def policy(case: Case) -> Adaptive:
-        proposers: list[Proposer] = [ngram(case, 31)]
-        if case.predicted:
-            proposers.insert(0, edit(case, 127))
+    def policy(case: Case, trees: bool) -> Adaptive:
+        lookup = TreeProposer([branches(case, 31)], acceptance=branching) if trees else ngram(case, 31)
+        proposers: list[Proposer] = [edit(case, 127), lookup]
         if dflash is not None:
             proposers.append(DFlashProposer(dflash))
         return Adaptive(proposers, costs, acceptance)
 
-    out["policy"] = policy
+    out["policy without trees"] = lambda case: policy(case, False)
+    out["policy"] = lambda case: policy(case, True)
     names = options.only.split(",") if options.only else out
     return {name: factory for name, factory in out.items() if name == "plain" or name in names}
 

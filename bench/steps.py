@@ -1,6 +1,6 @@
-"""What a step costs on this machine: a verify step of M rows against one of one row, and against transformers.
+"""What a step costs on this machine: a verify step of M rows against one of one row.
 
-    python bench/steps.py [--model DIR] [--context N] [--rows 1,2,4,...] [--transformers] [--json FILE]
+    python bench/steps.py [--model DIR] [--context N] [--rows 1,2,4,...] [--json FILE]
 
 Medians over repeats within one run; the ratios are what to compare between machines.
 """
@@ -53,30 +53,12 @@ def step_ms(loaded: Loaded, context: int, rows: int, repeats: int) -> float:
         cache.free()
 
 
-def transformers_ms(folder: Path, context: int, tokens: int = 48) -> float:
-    """Milliseconds a token of transformers' greedy generate on the same weights in float32, prefill taken off."""
-    from transformers import AutoModelForCausalLM
-
-    model = AutoModelForCausalLM.from_pretrained(str(folder), dtype=torch.float32)
-    ids = torch.randint(4, 1000, (1, context), generator=torch.Generator().manual_seed(0))
-
-    def generate(count: int) -> float:
-        start = time.perf_counter()
-        mask = torch.ones_like(ids)
-        model.generate(ids, attention_mask=mask, min_new_tokens=count, max_new_tokens=count, do_sample=False)
-        return time.perf_counter() - start
-
-    generate(2)
-    return statistics.median((generate(tokens + 1) - generate(1)) / tokens for _ in range(3)) * 1e3
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default=str(weights_path()), help="model folder (the bundled model)")
     parser.add_argument("--context", type=int, default=1000, help="tokens before the step (1000)")
     parser.add_argument("--rows", default=",".join(map(str, ROWS)), help="widths to time")
     parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--transformers", action="store_true", help="time transformers.generate too, in the same run")
     parser.add_argument("--json", metavar="FILE", help="write the figures")
     options = parser.parse_args()
 
@@ -95,10 +77,6 @@ def main() -> None:
     print(f"{'rows':>6} {'ms':>9} {'of 1 row':>9} {'ms/row':>9}")
     for row, value in ms.items():
         print(f"{row:>6} {value:>9.2f} {value / ms[rows[0]]:>9.2f} {value / row:>9.3f}")
-    if options.transformers:
-        result["transformers_ms"] = transformers_ms(loaded.path, options.context)
-        ratio = result["transformers_ms"] / ms[rows[0]]
-        print(f"transformers.generate: {result['transformers_ms']:.2f} ms a token, {ratio:.2f} of a step here")
     if options.json:
         Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
 

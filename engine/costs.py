@@ -1,7 +1,9 @@
 """What a step costs on this machine: seconds of a verify step by its number of rows, seconds of each proposer's draft.
 
 A step function, never interpolated below its grid: where steps run at fixed widths, the cost between two widths is the
-upper one's. Measured at load, and followed while jobs run, since a longer context or a busier machine shifts it.
+upper one's. Measured at load, and followed while jobs run. What moves then is mostly common to all widths (a longer
+context, a busier machine), so one factor follows fast and each width's own cost slowly: a slow step of one width must
+not make its neighbours look like bargains.
 """
 
 import time
@@ -10,11 +12,13 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
+from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 _CONTEXT = 256  # tokens before the rows that are measured
-_FOLLOW = 0.1  # weight of a new measurement in the running one
+_FOLLOW = 0.1  # weight of a new measurement in the factor of all widths, and in a draft's cost
+_OWN = 0.02  # ... in the width's own cost
 
 
 class CostTable:
@@ -30,6 +34,7 @@ class CostTable:
             raise ValueError("a cost table needs the cost of one row")
         self.widths: Sequence[int] = sorted(verify)
         self._verify = [verify[width] for width in self.widths]
+        self._factor = 1.0
         self._draft = dict(draft or {})
         self.frozen = frozen
 
@@ -37,19 +42,23 @@ class CostTable:
         """Seconds of a step of `rows` rows; beyond the last width, in proportion to it."""
         place = bisect_left(self.widths, rows)
         if place == len(self.widths):
-            return self._verify[-1] * rows / self.widths[-1]
-        return self._verify[place]
+            return self._factor * self._verify[-1] * rows / self.widths[-1]
+        return self._factor * self._verify[place]
 
     def draft(self, name: str) -> float:
         """Seconds of a draft; 0 for a proposer that has not been measured."""
         return self._draft.get(name, 0.0)
 
     def saw_verify(self, rows: int, seconds: float) -> None:
-        """Follows a measured step. Only that width moves: an outlier of more than four times its cost is a stall."""
+        """Follows a step of one of the widths. Others tell nothing, nor does a stall of over four times the cost."""
         place = bisect_left(self.widths, rows)
-        if self.frozen or place == len(self.widths) or seconds > 4 * self._verify[place]:
+        if self.frozen or place == len(self.widths) or self.widths[place] != rows:
             return
-        self._verify[place] += _FOLLOW * (seconds - self._verify[place])
+        change = seconds / (self._factor * self._verify[place]) - 1.0
+        if change > 3.0:
+            return
+        self._factor *= 1.0 + _FOLLOW * change
+        self._verify[place] *= 1.0 + _OWN * change
         for other in range(place):  # more rows never cost less
             self._verify[other] = min(self._verify[other], self._verify[place])
         for other in range(place + 1, len(self._verify)):
@@ -63,36 +72,53 @@ class CostTable:
 
     def as_dict(self) -> dict[int, float]:
         """Rows -> seconds."""
-        return dict(zip(self.widths, self._verify, strict=True))
+        return {width: self._factor * seconds for width, seconds in zip(self.widths, self._verify, strict=True)}
 
 
-def measure(model: Qwen3, widths: Iterable[int] = WIDTHS, *, budget: float = 0.6, repeats: int = 3) -> CostTable:
-    """Times verify steps on the model. After `budget` seconds the wider ones are extrapolated from the last two."""
+def measure(model: Qwen3, widths: Iterable[int] = WIDTHS, *, budget: float = 1.0, rounds: int = 4) -> CostTable:
+    """Times verify steps on the model: the best of some rounds through all widths, for about `budget` seconds.
+
+    Widths that the first round has no time for are extrapolated from the last two."""
     cache = model.new_cache()
     context = min(_CONTEXT, model.config.max_positions // 2)
+    fitting = [rows for rows in widths if context + rows <= model.config.max_positions]
     seconds: dict[int, float] = {}
     began = time.perf_counter()
+
+    def spent() -> float:
+        return time.perf_counter() - began
+
     try:
         model.forward(torch.zeros(context, dtype=torch.long, device=model.device), _span(model, 0, context), cache)
-        for rows in widths:
-            if context + rows > model.config.max_positions:
+        _step(model, cache, fitting[0])  # warm
+        for number in range(1, rounds + 1):
+            if number > 1 and spent() * number > budget * (number - 1):  # as long as the ones before
                 break
-            if time.perf_counter() - began > budget and len(seconds) > 1:
-                (a, x), (b, y) = list(seconds.items())[-2:]
-                seconds[rows] = y + max(0.0, y - x) / (b - a) * (rows - b)
-                continue
-            tokens = torch.zeros(rows, dtype=torch.long, device=model.device)
-            best = float("inf")
-            for _ in range(repeats):
-                start = time.perf_counter()
-                hidden = model.forward(tokens, _span(model, context, rows), cache)
-                model.logits(hidden.last).argmax(-1).tolist()
-                best = min(best, time.perf_counter() - start)
-                cache.truncate(context)
-            seconds[rows] = max(best, max(seconds.values(), default=0.0))
+            for rows in fitting:
+                if spent() < budget or len(seconds) < 2:
+                    seconds[rows] = min(_step(model, cache, rows), seconds.get(rows, float("inf")))
     finally:
         cache.free()
+    for rows in fitting[len(seconds) :]:
+        (a, x), (b, y) = list(seconds.items())[-2:]
+        seconds[rows] = y + max(0.0, y - x) / (b - a) * (rows - b)
+    most = 0.0
+    for rows in fitting:  # more rows never cost less
+        most = seconds[rows] = max(most, seconds[rows])
     return CostTable(seconds)
+
+
+def _step(model: Qwen3, cache: KVCache, rows: int) -> float:
+    """Seconds of one greedy step of `rows` rows after what the cache holds."""
+    context = cache.length
+    tokens, places = torch.zeros(rows, dtype=torch.long, device=model.device), _span(model, context, rows)
+    start = time.perf_counter()
+    with model.ops.alone():
+        hidden = model.forward(tokens, places, cache)
+        model.logits(hidden.last).argmax(-1).tolist()
+    seconds = time.perf_counter() - start
+    cache.truncate(context)
+    return seconds
 
 
 def _span(model: Qwen3, start: int, rows: int) -> torch.Tensor:

@@ -34,6 +34,7 @@ class Draft:
     parents: Tensor | None = None  # [k] int32 index into tokens, -1 = the newest committed token; None means a chain
     probs: Tensor | None = None  # [k, V] float32, the law each token was sampled from; None = a point mass
     evidence: int = 0  # the proposer's own class of this draft; drafts of one class are about equally often right
+    chances: tuple[float, ...] | None = None  # [k] falling, that each token is accepted, where the proposer knows
 
     @property
     def size(self) -> int:
@@ -55,7 +56,8 @@ class Draft:
             return self
         parents = None if self.parents is None else self.parents[:k]
         probs = None if self.probs is None else self.probs[:k]
-        return Draft(self.tokens[:k], parents, probs, self.evidence)
+        chances = None if self.chances is None else self.chances[:k]
+        return Draft(self.tokens[:k], parents, probs, self.evidence, chances)
 
     @staticmethod
     def chain(tokens: list[int], evidence: int = 0) -> "Draft":

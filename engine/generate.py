@@ -77,7 +77,8 @@ def prefill(
         end = min(start - start % chunk + chunk, total)
         tokens = torch.tensor(ids[start:end], device=model.device)
         try:
-            hidden = model.forward(tokens, torch.arange(start, end, device=model.device), cache, taps=taps)
+            with model.ops.alone():
+                hidden = model.forward(tokens, torch.arange(start, end, device=model.device), cache, taps=taps)
         except BaseException:
             cache.truncate(start)
             raise
@@ -180,7 +181,8 @@ class _Job:
             yield from self._prefill()
             reason: Reason | None = None
             while reason is None:
-                done, reason = self._step()
+                with self.model.ops.alone():
+                    done, reason = self._step()
                 yield done
         except BaseException:  # a cancel too
             self._rewind()

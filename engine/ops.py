@@ -6,6 +6,7 @@ so a verify step of k+1 rows gives the bits of k+1 decode steps. TorchOps keeps 
 `_TILE` rows and `_SPLIT` keys, whatever the number of rows; on another device it relies on the library.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 import torch
@@ -23,6 +24,10 @@ class Ops(Protocol):
 
     name: str
     row_invariant: bool  # whether the promise holds on the device in hand
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Around a step: torch's own operations keep to the calling thread where the kernels have threads of their own.
+        Threads that torch leaves spinning after each of its loops would take the cores from the kernels' threads."""
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x [M, K], weight [N, K], bias [N] -> [M, N]."""
@@ -98,6 +103,9 @@ class TorchOps:
 
     def __init__(self, row_invariant: bool = True) -> None:
         self.row_invariant = row_invariant
+
+    def alone(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         if x.device.type != "cpu":
@@ -187,60 +195,10 @@ class TorchOps:
         return mixed.reshape(rows, heads, size).to(q.dtype)
 
 
-class NativeOps(TorchOps):
-    """kernels/cpu.c, for float32 on a CPU; it is row-invariant by construction and reads bfloat16 weights as stored."""
-
-    name = "native"
-
-    def __init__(self, kernels: cpu.CpuKernels) -> None:
-        super().__init__()
-        self._kernels = kernels
-
-    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        return self._kernels.linear(x.contiguous(), weight, bias)
-
-    def add_rms_norm(self, x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> Tensor:
-        return self._kernels.add_rms_norm(x, delta, weight, eps)
-
-    def silu_mul(self, gate_up: Tensor) -> Tensor:
-        return self._kernels.silu_mul(gate_up)
-
-    def qk_norm_rope_store(
-        self,
-        qkv: Tensor,
-        norms: tuple[Tensor, Tensor] | None,
-        eps: float,
-        rope: tuple[Tensor, Tensor],
-        slots: Tensor,
-        k_cache: Tensor,
-        v_cache: Tensor,
-    ) -> Tensor:
-        return self._kernels.qk_norm_rope_store(qkv, norms, eps, rope, slots, k_cache, v_cache)
-
-    def attention(
-        self, q: Tensor, k_cache: Tensor, v_cache: Tensor, table: Tensor, page: int, base: int, mask: Tensor | None
-    ) -> Tensor:
-        tree = None if mask is None else mask.to(torch.uint8).contiguous()
-        return self._kernels.attention(q, k_cache, v_cache, table, page, base, tree)
-
-    def span_attention(
-        self,
-        q: Tensor,
-        k_cache: Tensor,
-        v_cache: Tensor,
-        table: Tensor,
-        page: int,
-        start: int,
-        stop: int,
-        spans: Tensor | None,
-    ) -> Tensor:
-        return self._kernels.span_attention(q, k_cache, v_cache, table, page, start, stop, spans)
-
-
 def for_device(device: torch.device, dtype: torch.dtype) -> Ops:
     """The fastest operations for the device and the activations' type."""
     if device.type == "cpu" and dtype == torch.float32:
         kernels = cpu.load()
         if kernels is not None:
-            return NativeOps(kernels)
+            return kernels
     return TorchOps(row_invariant=device.type == "cpu")

@@ -63,8 +63,9 @@ class Fixed:
         pass
 
 
-_CHEAP = 0.05  # a draft is made before it is weighed where it costs less than this share of a one-row step
+_CHEAP = 0.15  # a draft is made before it is weighed where it costs less than this share of a one-row step
 _FREE = 0.005  # ... and made at every step where it costs less than this
+_NEARLY = 0.98  # a longer draft must promise more than this much better: survival is a guess, rows are a cost
 _PATIENCE = 4  # useless drafts in a row before a proposer is asked less often
 _LONGEST_BREAK = 32  # steps
 _LONGEST_INTERVAL = 256  # steps
@@ -113,7 +114,7 @@ class Adaptive:
             if cost > _CHEAP * plain:  # weighed by what it did so far, and asked only if it wins
                 asked.idle += 1
                 longest = min(limit, proposer.max_k)
-                _, rate = self._best_cut(proposer.name, 0, longest, cost)
+                _, rate = self._best_cut(self._acceptance.survival(proposer.name, 0, longest), cost)
                 if rate > best_rate:
                     best_rate, dear, asked.interval = rate, proposer, 8
                 elif asked.idle >= asked.interval:
@@ -125,10 +126,7 @@ class Adaptive:
             self._made.append(Choice(proposer.name, draft))
             if not draft.size:
                 continue
-            if draft.parents is None:
-                size, rate = self._best_cut(proposer.name, draft.evidence, draft.size, spent)
-            else:
-                size, rate = self._whole_tree(proposer.name, draft, spent)
+            size, rate = self._best_head(proposer.name, draft, spent)
             if size and rate > best_rate:
                 best, best_rate, dear = Choice(proposer.name, draft.cut(size)), rate, None
         if trial is not None:
@@ -136,7 +134,8 @@ class Adaptive:
             self._asked[dear.name].interval = min(_LONGEST_INTERVAL, 2 * self._asked[dear.name].interval)
         if dear is not None:
             self._asked[dear.name].idle = 0
-            depth, _ = self._best_cut(dear.name, 0, min(limit, dear.max_k), self._costs.draft(dear.name))
+            survival = self._acceptance.survival(dear.name, 0, min(limit, dear.max_k))
+            depth, _ = self._best_cut(survival, self._costs.draft(dear.name))
             draft = self._propose(dear, seq, max(1, depth))
             self._made.append(Choice(dear.name, draft))
             best = self._made[-1] if draft.size else best
@@ -175,20 +174,24 @@ class Adaptive:
         self._costs.saw_draft(proposer.name, perf_counter() - began)
         return draft
 
-    def _whole_tree(self, name: str, draft: Draft, cost: float) -> tuple[int, float]:
-        """A tree's size and its tokens per second: as deep as it may hold, as dear as all its nodes."""
+    def _best_head(self, name: str, draft: Draft, cost: float) -> tuple[int, float]:
+        """How many of the draft's first tokens to verify, and their tokens per second. A tree whose chances are not
+        known is taken whole: it may hold as deep as a chain would, and costs all its nodes."""
+        if draft.chances is not None:
+            return self._best_cut(draft.chances, cost)
         survival = self._acceptance.survival(name, draft.evidence, draft.depth)
+        if draft.parents is None:
+            return self._best_cut(survival, cost)
         return draft.size, expected_tokens(survival) / (cost + self._costs.verify(draft.size + 1))
 
-    def _best_cut(self, name: str, evidence: int, depth: int, cost: float) -> tuple[int, float]:
-        """The draft length with the most tokens per second, and that rate."""
-        survival = self._acceptance.survival(name, evidence, depth)
-        best, best_rate = 0, 0.0
-        for k in sorted({min(width - 1, depth) for width in self._costs.widths if width > 1}):
-            rate = expected_tokens(survival[:k]) / (cost + self._costs.verify(k + 1))
-            if rate > best_rate:
-                best, best_rate = k, rate
-        return best, best_rate
+    def _best_cut(self, chances: Tokens[float], cost: float) -> tuple[int, float]:
+        """The smallest head of a draft whose tokens per second are nearly the most, and its rate.
+
+        chances: of each token, in order, that it is accepted."""
+        sizes = sorted({min(width - 1, len(chances)) for width in self._costs.widths if width > 1})
+        rates = [expected_tokens(chances[:k]) / (cost + self._costs.verify(k + 1)) for k in sizes]
+        most = max(rates, default=0.0)
+        return next(((k, rate) for k, rate in zip(sizes, rates, strict=True) if rate >= _NEARLY * most), (0, 0.0))
 
 
 def matched(draft: Draft, tokens: Tokens[int]) -> int:

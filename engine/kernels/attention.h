@@ -50,6 +50,11 @@ INLINE void score(const float *q, int64_t q_stride, int R, const float *K, int64
             f8 key = load_part(K + slots[n] * kv_stride, d, (int)(D - d));
             for (int r = 0; r < R; r++) acc[n][r] = fma8(load_part(q + r * q_stride, d, (int)(D - d)), key, acc[n][r]);
         }
+    if (R == 1 && keys == KEYS) {
+        for (int n = 0; n < KEYS; n += 4)
+            *(f4 *)(scores + n) = lane_sum4(acc[n][0], acc[n + 1][0], acc[n + 2][0], acc[n + 3][0]) * scale;
+        return;
+    }
     for (int n = 0; n < keys; n++) {
         if (R == ROWS) {
             f4 sums = lane_sum4(acc[n][0], acc[n][1], acc[n][2], acc[n][3]);
@@ -63,8 +68,9 @@ INLINE void score(const float *q, int64_t q_stride, int R, const float *K, int64
 INLINE void score_block(const Attention *a, Tile *t, int R, const float *K, int64_t first, int64_t last) {
     int64_t j = first, kv_stride = a->G * a->D, q_stride = a->Hq * a->D;
     int many = R == ROWS ? KEYS_OF_TILE : KEYS;
-    for (; j + many <= last; j += many)
+    for (; j + many <= last; j += many) {
         score(t->q, q_stride, R, K, kv_stride, a->slots + j, many, a->D, a->scale, t->scores + j, a->stride);
+    }
     for (; j < last; j++) score(t->q, q_stride, R, K, kv_stride, a->slots + j, 1, a->D, a->scale, t->scores + j, a->stride);
 }
 

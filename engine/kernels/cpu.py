@@ -12,6 +12,8 @@ import platform
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -104,19 +106,45 @@ def _pointer(tensor: Tensor | None) -> int | None:
 
 
 class CpuKernels:
-    """The functions of cpu.c on contiguous tensors: float32 everywhere, weights float32 or bfloat16. Loops over rows of
-    weights and over heads run on torch.get_num_threads() threads."""
+    """The operations of `ops.Ops` by cpu.c, on contiguous tensors: float32, but weights may be bfloat16, which
+    are read as stored. Row-invariant by construction. Its loops run on as many threads as torch has, even in `alone`.
+    """
+
+    name = "native"
+    row_invariant = True
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
+        self._threads: int | None = None  # torch's number, inside `alone`
 
-    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    @property
+    def threads(self) -> int:
+        """Threads of a loop."""
+        return self._threads or torch.get_num_threads()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Inside: torch's own operations stay on the calling thread. May be nested."""
+        threads = torch.get_num_threads()
+        if threads == 1:
+            yield
+            return
+        self._threads = threads
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
+            self._threads = None
+
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x [M, K], weight [N, K], bias [N] float32 -> [M, N]."""
+        x = x.contiguous()
         rows, columns = x.shape[0], weight.shape[0]
         out = torch.empty(rows, columns)
         is_bf16 = weight.dtype == torch.bfloat16
         self._library.specd_linear(
-            torch.get_num_threads(), x.data_ptr(), weight.data_ptr(), is_bf16, _pointer(bias), out.data_ptr(), rows,
+            self.threads, x.data_ptr(), weight.data_ptr(), is_bf16, _pointer(bias), out.data_ptr(), rows,
             columns, weight.shape[1],
         )  # fmt: skip
         return out
@@ -160,11 +188,12 @@ class CpuKernels:
     def attention(
         self, q: Tensor, k_cache: Tensor, v_cache: Tensor, table: Tensor, page: int, base: int, mask: Tensor | None
     ) -> Tensor:
-        """q [M, Hq, D], caches [slots, G, D], table [pages] int32, mask [M, M] uint8 or None -> [M, Hq, D]."""
+        """q [M, Hq, D], caches [slots, G, D], table [pages] int32, mask [M, M] bool or None -> [M, Hq, D]."""
+        mask = None if mask is None else mask.to(torch.uint8).contiguous()
         rows, heads, size = q.shape
         out = torch.empty_like(q)
         self._library.specd_attention(
-            torch.get_num_threads(),
+            self.threads,
             q.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(), table.data_ptr(), page, base, _pointer(mask),
             size**-0.5, out.data_ptr(), rows, heads, k_cache.shape[-2], size,
         )  # fmt: skip
@@ -185,7 +214,7 @@ class CpuKernels:
         rows, heads, size = q.shape
         out = torch.empty_like(q)
         self._library.specd_span_attention(
-            torch.get_num_threads(),
+            self.threads,
             q.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(), table.data_ptr(), page, start, stop, _pointer(spans),
             size**-0.5, out.data_ptr(), rows, heads, k_cache.shape[-2], size,
         )  # fmt: skip

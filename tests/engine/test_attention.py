@@ -4,17 +4,17 @@ import pytest
 import torch
 
 from specd.engine.kernels import cpu
-from specd.engine.ops import NativeOps
+from specd.engine.kernels.cpu import CpuKernels
 
 PAGE = 16
 
 
 @pytest.fixture(scope="module")
-def ops() -> NativeOps:
+def ops() -> CpuKernels:
     kernels = cpu.load()
     if kernels is None:
         pytest.skip("no C compiler on this machine: there are no native kernels to test")
-    return NativeOps(kernels)
+    return kernels
 
 
 def cache(total: int, groups: int, size: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -26,7 +26,7 @@ def cache(total: int, groups: int, size: int) -> tuple[torch.Tensor, torch.Tenso
 @pytest.mark.parametrize("base", [0, 1, 47, 48, 95, 200])
 @pytest.mark.parametrize("heads", [(4, 4, 64), (8, 2, 16), (16, 1, 20), (6, 3, 128)])
 def test_any_number_of_rows_has_the_bits_of_decode_steps(
-    ops: NativeOps, base: int, heads: tuple[int, int, int]
+    ops: CpuKernels, base: int, heads: tuple[int, int, int]
 ) -> None:
     hq, groups, size = heads
     most = 70

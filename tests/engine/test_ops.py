@@ -6,17 +6,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specd.engine.kernels import cpu
-from specd.engine.ops import NativeOps, Ops, TorchOps, rope_tables
+from specd.engine.kernels.cpu import CpuKernels
+from specd.engine.ops import Ops, TorchOps, rope_tables
 from specd.engine.verify import tree_layout
 
 PAGE = 4
 
 
-def native() -> NativeOps:
+def native() -> CpuKernels:
     kernels = cpu.load()
     if kernels is None:
         pytest.skip("no C compiler on this machine: there are no native kernels to test")
-    return NativeOps(kernels)
+    return kernels
 
 
 @pytest.fixture(params=["torch", "native"])

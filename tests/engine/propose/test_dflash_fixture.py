@@ -18,9 +18,10 @@ from specd.engine.config import EngineConfig, model_config
 from specd.engine.draft import EMPTY, Committed, Draft, Sequence
 from specd.engine.errors import ModelError
 from specd.engine.generate import Finished, StepDone, generate
+from specd.engine.kernels.cpu import CpuKernels
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
-from specd.engine.ops import NativeOps, TorchOps
+from specd.engine.ops import TorchOps
 from specd.engine.propose.dflash import DFlashContext, DFlashProposer, load_dflash
 from specd.engine.sampling import SamplingParams
 from specd.engine.verify import accept, verify
@@ -82,7 +83,7 @@ def case(request: pytest.FixtureRequest) -> Any:
         drafter = load_dflash(FOLDER / VARIANTS[variant]["draft_dir"], model)
         if request.param == "torch":
             model.ops = drafter.ops = TorchOps()
-        elif not isinstance(model.ops, NativeOps):
+        elif not isinstance(model.ops, CpuKernels):
             pytest.skip("no C compiler here: the native kernels cannot be built")
         with safe_open(str(FOLDER / "expected.safetensors"), framework="pt") as file:
             prefix = f"{variant}/{run}/"
