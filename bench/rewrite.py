@@ -4,14 +4,19 @@
 
 First table: microseconds a line to feed an answer of N, N/2, N/4 and N/8 lines through `RewriteStream` in pieces of
 eight characters, for answers that are easy, large and hostile. Linear time is the same figure in each row. Second
-table: prompt, region and guard of a file of N lines. With `--edits` (JSON Lines with before, after, language,
-instruction, as in ../shared/edits/corpus.jsonl) also: how many lines the streamed hunks change, as a multiple of the
-fewest possible, how many lines of the answer a hunk waits for, and how many hunks wait for the end.
+table: prompt, region and guard of a file of N lines. Third: region, guard and the prompt of a general model, at first
+and again, for files up to and beyond what is parsed, and for one that no parser gets through.
+
+With `--edits` (JSON Lines with before, after, language, instruction, as in ../shared/edits/corpus.jsonl) also: how many
+lines the streamed hunks change, as a multiple of the fewest possible, how many lines of the answer a hunk waits for,
+and how many hunks wait for the end.
 """
 
 import argparse
+import functools
 import json
 import random
+import string
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +26,7 @@ from specd.daemon.rewrite.guard import check
 from specd.daemon.rewrite.hunks import HunkStream
 from specd.daemon.rewrite.lines import split_lines
 from specd.daemon.rewrite.prompt import build_prompt, fenced
-from specd.daemon.rewrite.region import select_region
+from specd.daemon.rewrite.region import Region, select_region
 from specd.daemon.rewrite.stream import RewriteStream
 
 PIECE = 8
@@ -117,6 +122,41 @@ def report_once(count: int) -> None:
     assert whole.end_line == count
 
 
+def report_large() -> None:
+    """First and later calls: a text is parsed once."""
+    print("milliseconds, first and again          region            guard           prompt")
+    line = "".join(line + "\n" for line in code(8))
+    noise = random.Random(1)
+    wild = "".join(noise.choice(string.printable) for _ in range(256 * 1024))
+    files = {f"{size} KiB of code": ("python", line * (size * 1024 // len(line))) for size in (100, 500, 1024, 6144)}
+    for name, (language, text) in {**files, "256 KiB of random signs": ("javascript", wild)}.items():
+        at = len(split_lines(text)) // 2
+        new = text.replace("return", "yield", 1)
+        region = select_region(text, lines=(at, at + 8))
+
+        def prompt(text: str = text, region: Region = region) -> object:
+            return build_prompt(
+                "chat", path="a", language=None, text=text, region=region, instruction="x", budget=32768, count=_guess
+            )
+
+        calls: list[Callable[[], object]] = [
+            functools.partial(select_region, text, at=at, language=language),
+            functools.partial(check, language, text, new),
+            prompt,
+        ]
+        row = f"  {name:28}"
+        for call in calls:
+            for _ in range(2):
+                began = time.perf_counter()
+                call()
+                row += f"{1e3 * (time.perf_counter() - began):9.1f}"
+        print(row)
+
+
+def _guess(text: str) -> int:
+    return len(text) // 3
+
+
 def report_edits(path: Path) -> None:
     mine = fewest = waited = streamed = late = 0
     corpus = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -147,6 +187,7 @@ def main() -> None:
     arguments = parser.parse_args()
     report_time(arguments.lines)
     report_once(arguments.lines)
+    report_large()
     if arguments.edits:
         report_edits(arguments.edits)
 

@@ -7,6 +7,7 @@ language has no grammar at hand there is nothing to report.
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from specd.daemon.rewrite.diff import changed_blocks
@@ -48,7 +49,7 @@ def check(language: str | None, before: str, after: str, *, instruction: str = "
         why = old.why if isinstance(old, Unparsed) else new.why if isinstance(new, Unparsed) else ""
         return replace(nothing, message=f"not checked for broken syntax, since {why}") if why else nothing
     broke = new.root.has_error and not old.root.has_error
-    old_names, new_names = _definitions(old, language), _definitions(new, language)
+    old_names, new_names = _definitions(language, before), _definitions(language, after)
     named = set(_WORD.findall(instruction))
     lost = [name for name in _lost(old_names, new_names) if not named.intersection(_WORD.findall(name))]
     duplicated = _duplicated(old_names, new_names)
@@ -64,9 +65,12 @@ class _Definition:
     signature: str  # what must not be there twice
 
 
-def _definitions(syntax: Syntax, language: str) -> list[_Definition]:
-    """Top-level definitions, and the members of their types, in order of the text."""
+@lru_cache(maxsize=4)  # as the trees
+def _definitions(language: str, text: str) -> list[_Definition]:
+    """Top-level definitions, and the members of their types, in order of the text, which parses."""
     found: list[_Definition] = []
+    syntax = parse(language, text)
+    assert isinstance(syntax, Syntax)
     stack = [(syntax.root, "", 0)]
     while stack:
         node, prefix, depth = stack.pop()

@@ -14,6 +14,10 @@ _END = re.compile(r"\r\n|\n|\r")
 
 def split_lines(text: str) -> list[str]:
     """The lines of `text`, each with its line end; only the last may lack one. Joined they are `text` again."""
+    if "\r" not in text:
+        whole = [line + "\n" for line in text.split("\n")]
+        last = whole.pop()[:-1]
+        return [*whole, last] if last else whole
     lines: list[str] = []
     start = 0
     for end in _END.finditer(text):

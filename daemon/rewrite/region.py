@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from specd.daemon.rewrite.lines import content, is_blank, leading, split_lines
+from specd.daemon.rewrite.lines import is_blank, leading, split_lines
 from specd.daemon.rewrite.syntax import WRAPPERS, is_definition, kind_of, language_of, name_of, wrapped
 from specd.daemon.rewrite.tree import Syntax, parse
 
@@ -73,12 +73,11 @@ def select_region(
     if at is None:
         return _region(all_lines, 0, len(all_lines), "file", "the whole file")
     _check(at, at + 1, len(all_lines))
-    contents = [content(line) for line in all_lines]
     syntax = parse(language, text)
     if isinstance(syntax, Syntax):
-        start, end, kind, name = _around(syntax, contents, at, language or "") or _block(contents, at)
+        start, end, kind, name = _around(syntax, all_lines, at, language or "") or _block(all_lines, at)
         return _region(all_lines, start, end, kind, name)
-    start, end, kind, name = _block(contents, at)
+    start, end, kind, name = _block(all_lines, at)
     region = _region(all_lines, start, end, kind, name)
     return replace(region, label=f"{region.label}, by indentation since {syntax.why}") if syntax.why else region
 

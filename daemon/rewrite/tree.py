@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Point
 
 LIMIT_BYTES: Final = 512 * 1024
-LIMIT_SECONDS: Final = 1.0  # well-formed code of LIMIT_BYTES takes a third of that
+LIMIT_SECONDS: Final = 1.0  # of the processor; well-formed code of LIMIT_BYTES takes a third of that
 _PIECE = 1024  # bytes that the parser is given at a time
 _KEPT = 4  # trees: a file before and after, for two files
 
@@ -52,14 +52,14 @@ def parse(language: str | None, text: str) -> Syntax | Unparsed:
     if len(text) > LIMIT_BYTES:
         return Unparsed(f"the file is larger than {LIMIT_BYTES // 1024} KiB")
     source = normalise(text.lstrip(BOM)).encode("utf-8", "surrogatepass")
-    end = time.monotonic() + LIMIT_SECONDS
+    end = time.thread_time() + LIMIT_SECONDS
 
     def piece(at: int, _: "Point") -> bytes:
-        return source[at : at + _PIECE] if time.monotonic() < end else b""
+        return source[at : at + _PIECE] if time.thread_time() < end else b""
 
     parser.reset()
     tree = parser.parse(piece)
-    if time.monotonic() >= end:
+    if time.thread_time() >= end:
         return Unparsed("the file is too intricate to parse in time")
     return Syntax(tree.root_node, source)
 
