@@ -15,6 +15,7 @@ VERBS: dict[str, frozenset[str]] = {
         ("change changing convert transform migrate update switch", "to into"),
         ("replace replacing substitute", "by with"),
         ("make write refer", "as"),
+        ("turn turning", "into"),
         ("swap exchange", "for with"),
         ("call name use prefer", ""),
     )
@@ -22,13 +23,14 @@ VERBS: dict[str, frozenset[str]] = {
 }
 OTHER_VERBS = _set(
     "add remove drop delete set let export take keep pass return declare document check allow include implement"
-    " move put get build split say mention do print show draw give turn skip wrap inline extract port tidy reject"
+    " move put get build split say mention do print show draw give skip wrap inline extract port tidy reject"
     " free raise ask"
 )
-# "A becomes B", "A should be called B", "A renamed to B"
+# "A becomes B", "A should be called B", "A renamed to B", "A is replaced by B"
 PASSIVE = re.compile(
     r"\b(?:(?:should|shall|must|will|can|is|are|was|gets?)\s+(?:now\s+|to\s+)?(?:be\s+)?(?:now\s+)?"
-    r"(?:renamed|named|called|changed|spelled|written)(?:\s+(?:to|into|as))?"
+    r"(?:(?:renamed|named|called|changed|spelled|written)(?:\s+(?:to|into|as))?"
+    r"|(?:turned|converted)\s+into|(?:replaced|superseded)\s+(?:by|with))"
     r"|(?:renamed|changed|converted)\s+(?:to|into|as)|becomes?|(?:should|shall|must|will)\s+(?:now\s+)?become)\b",
     re.IGNORECASE,
 )
@@ -55,7 +57,8 @@ ENDS = _set(  # a phrase with a name ends before one of these
 )
 PRONOUNS = _set("it them this they")
 NO_NAMES = _set(
-    "something anything better clearer more less what match reflect avoid one it them they is are no not have has"
+    "something anything nothing better clearer more less what match reflect avoid one it them they is are no not have"
+    " has"
 )
 ARTICLES = _set("the a an its this new old")
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from specd.daemon.rewrite.pair_forms import read_forms, read_sed
 from specd.daemon.rewrite.pair_words import (
     AFFIX,
     AFFIX_WITH,
@@ -29,11 +30,11 @@ MOST_PAIRS = 64
 MOST_TEXT = 2000  # characters of the instruction that are read
 MOST_TOKENS = 4 * MOST_PAIRS  # of a sentence: "a -> b," is four
 
-_SED = re.compile(r"(?<![\w/])s([/|#,])((?:\\.|(?!\1).){1,200}?)\1((?:\\.|(?!\1).){0,200}?)\1[gi]*(?![\w/])")
 _ARROWS = r"-+>|=+>|→|⇒|⟶"
 _TOKEN = re.compile(
     r"`{1,3}([^`\n]+?)`{1,3}|\"([^\"\n]+)\"|“([^”\n]+)”|‘([^’\n]+)’|(?<!\w)'([^'\n]+)'(?!\w)"
-    rf"|({_ARROWS})|([^\s,;()`\"“”‘’→⇒⟶]+?(?={_ARROWS})|[^\s,;()`\"“”‘’→⇒⟶]+)|([,;()])"
+    r"|[«‹]\s*([^«»‹›\n]+?)\s*[»›]"
+    rf"|({_ARROWS})|([^\s,;()`\"“”‘’«»‹›→⇒⟶]+?(?={_ARROWS})|[^\s,;()`\"“”‘’«»‹›→⇒⟶]+)|([,;()])"
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'])|\n\s*(?=[-*•\d])|\n\s*\n")
 ARROW = "->"
@@ -77,10 +78,11 @@ def read_pairs(instruction: str) -> list[tuple[str, str]]:
 
 
 def _read(text: str) -> Iterator[tuple[str, str]]:
-    for found in _SED.finditer(text):
-        yield found[2], found[3]
-    for sentence in _SENTENCE.split(_SED.sub(" ; ", text)):
+    commands, text = read_sed(text)
+    yield from commands
+    for sentence in _SENTENCE.split(text):
         if sentence:
+            yield from read_forms(sentence)
             yield from _affixes(sentence)
             yield from _parameters(sentence)
             yield from _renames(sentence)
@@ -112,13 +114,13 @@ def _renames(sentence: str) -> Iterator[tuple[str, str]]:
 def _tokens(sentence: str) -> list[_Token]:
     tokens: list[_Token] = []
     for found in islice(_TOKEN.finditer(sentence), MOST_TOKENS):
-        quoted = next((group for group in found.groups()[:5] if group is not None), None)
+        quoted = next((group for group in found.groups()[:6] if group is not None), None)
         if quoted is not None:
             text = quoted
-        elif found[6]:
+        elif found[7]:
             text = ARROW
         else:
-            text = found[7] or found[8]
+            text = found[8] or found[9]
             text = (text.rstrip(".:?") if len(text) > 1 else text).removesuffix("'s")
         if text:
             tokens.append(_Token(text, quoted is not None, found.start(), found.end(), not tokens))
@@ -214,7 +216,7 @@ def _names_after(tokens: list[_Token], begin: int) -> tuple[Names, list[int]]:
 
 def _name(phrase: list[_Token]) -> str | None:
     """The one name in a noun phrase such as "the old helper `foo`"; None if there is none to tell."""
-    if len(phrase) == 1 and not phrase[0].first | (phrase[0].word in PRONOUNS | {"something", "what"}):
+    if len(phrase) == 1 and not phrase[0].first | (phrase[0].word in PRONOUNS | {"something", "nothing", "what"}):
         return phrase[0].text
     useful = [token for token in phrase if token.quoted or token.word not in FILLER]
     named = [token for token in useful if token.quoted] or [
@@ -227,7 +229,7 @@ def _name(phrase: list[_Token]) -> str | None:
     ]
     if len(plain) == 1 and len(useful) <= 3 and phrase[0].word not in ("a", "an"):
         return plain[0].text
-    return phrase[0].text if len(phrase) == 1 and phrase[0].word not in PRONOUNS else None
+    return phrase[0].text if len(phrase) == 1 and phrase[0].word not in PRONOUNS | {"nothing"} else None
 
 
 def _affixes(sentence: str) -> Iterator[tuple[str, str]]:

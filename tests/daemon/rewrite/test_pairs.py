@@ -63,6 +63,29 @@ NAMED = [
         "Give wrap a new first parameter ctx and pass it at every call.",
         [("wrap()", "wrap(ctx)"), ("wrap(", "wrap(ctx, ")],
     ),
+    ("swap a and b", [("a", "b"), ("b", "a")]),
+    ("Swap the arguments `width` and `height`.", [("width", "height"), ("height", "width")]),
+    ("swap the order of lo and hi in the call", [("lo", "hi"), ("hi", "lo")]),
+    ("swap a and b, then rename c to d", [("a", "b"), ("b", "a"), ("c", "d")]),
+    ("turn foo into bar", [("foo", "bar")]),
+    ("Turn the class Foo into Bar", [("Foo", "Bar")]),
+    ("instead of foo, use bar", [("foo", "bar")]),
+    ("Instead of `print()`, use `log.info()`.", [("print()", "log.info()")]),
+    ("Instead of Foo please call it Bar everywhere", [("Foo", "Bar")]),
+    ("prefer bar over foo", [("foo", "bar")]),
+    ("Use `pathlib.Path` over `os.path`.", [("os.path", "pathlib.Path")]),
+    ("substitute bar for foo", [("foo", "bar")]),
+    ("substitute foo with bar", [("foo", "bar")]),
+    ("Bar should replace Foo", [("Foo", "Bar")]),
+    ("`Bar` now replaces `Foo`", [("Foo", "Bar")]),
+    ("let Bar replace Foo", [("Foo", "Bar")]),
+    ("Foo should be replaced by Bar", [("Foo", "Bar")]),
+    ("every foo is replaced with bar", [("foo", "bar")]),
+    ("rename «foo» to «bar»", [("foo", "bar")]),
+    ("Renommer : « foo » -> « bar »", [("foo", "bar")]),
+    (r"s/a\/b/c/", [("a/b", "c")]),
+    (r"s/\bfoo\b/bar/g", [("foo", "bar")]),
+    (r"s/a\.b/c\/d/", [("a.b", "c/d")]),
     ("add a first argument `env` to load", [("load()", "load(env)"), ("load(", "load(env, ")]),
 ]
 
@@ -77,6 +100,17 @@ UNNAMED = [
     "Do not print paths when listing files.",
     "Pass the logger to run.",
     "Compare the keys with isequal.",
+    "instead of a list, use a dict",
+    "turn the loop into a comprehension",
+    "turn this into a loop",
+    "turn on logging and turn off colours",
+    "swap the two arguments",
+    "swap the order of the arguments and update the docs",
+    "The new parser should replace the old one.",
+    "The code should replace tabs with nothing",
+    "we should replace this",
+    "iterate over the items and print each over the other",
+    r"s/(\d+)px/\1em/",
 ]
 
 
@@ -128,3 +162,8 @@ def test_the_reading_of_an_endless_instruction_ends() -> None:
 
 def test_the_first_of_two_new_names_counts() -> None:
     assert read_pairs("rename foo to bar; rename foo to baz") == [("foo", "bar")]
+
+
+def test_backslashes_without_end_are_no_command_and_read_at_once() -> None:
+    assert read_pairs("s/" + "\\" * MOST_TEXT) == []
+    assert read_pairs("s/" + "\\a" * MOST_TEXT + "/b/") == []
