@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from specd.daemon.devices import check_device
 from specd.daemon.errors import EngineFailed
 from specd.daemon.generation import Asked, Ended, Prefilled, Stepped
 from specd.daemon.model_folder import prompt_form
@@ -35,10 +36,11 @@ def load_model(key: ModelKey, settings: Settings, progress: Callable[[float, str
         import torch
 
         from specd import engine
-        from specd.engine.propose import dflash, draft_model, edit  # noqa: F401  (so that no job waits for them)
+        from specd.engine.propose import dflash, draft_model, edit, ngram_tree  # noqa: F401  (so that no job waits)
 
         if settings.threads:
             torch.set_num_threads(settings.threads)
+        check_device(key.device)
         loaded = engine.load(key.path, device=key.device, dtype=key.dtype, progress=progress)
         progress(1.0, "loading the drafters" if key.draft or key.dflash else "warming up")
         draft = draft_model.load_draft_model(key.draft, loaded) if key.draft else None
@@ -53,12 +55,14 @@ class Drafting:
     def __init__(self, loaded: "Loaded", draft: "Qwen3 | None", block: "DFlashDrafter | None") -> None:
         from specd import engine
         from specd.engine import costs, policy
+        from specd.engine.propose import tree
 
         self._loaded = loaded
         self._draft = draft
         self._block = block
-        self._costs: CostTable = costs.measure(loaded.model, budget=0.3)
+        self._costs: CostTable = costs.measure(loaded.model, budget=0.6)
         self._acceptance: Acceptance = engine.Acceptance(policy.PRIORS)
+        self._branching: Acceptance = engine.Acceptance(tree.PRIORS)
         self._encode = lru_cache(maxsize=16)(loaded.tokenizer.encode)  # texts to draft from seldom change
 
     def speculative(
@@ -67,6 +71,8 @@ class Drafting:
         """What `generate` is given, and the proposers in it. States that a proposer takes over leave `states`."""
         from specd import engine
         from specd.engine.propose.edit import EditProposer
+        from specd.engine.propose.ngram_tree import NgramBranches
+        from specd.engine.propose.tree import TreeProposer
 
         how, tokenizer = asked.speculation, self._loaded.tokenizer
         if how.k == 0:
@@ -79,10 +85,13 @@ class Drafting:
         edit = EditProposer(tokenizer, asked.prompt.predicted, asked.pairs, max_k=longest, end_ids=ends)
         if how.proposer == "edit":
             return edit, (edit,)
-        ngram = engine.NgramProposer(k=how.k or 15, seeds=[self._encode(text) for text in asked.draft_texts])
+        seeds = [self._encode(text) for text in asked.draft_texts]
         if how.proposer == "ngram":
+            ngram = engine.NgramProposer(k=how.k or 15, seeds=seeds)
             return ngram, (ngram,)
-        proposers: tuple[Proposer, ...] = (edit, ngram, *self.models(how, _sampling(asked.sampling), states))
+        budget = min(longest, 31)
+        lookup = TreeProposer([NgramBranches(budget, seeds)], budget, acceptance=self._branching)
+        proposers: tuple[Proposer, ...] = (edit, lookup, *self.models(how, _sampling(asked.sampling), states))
         return engine.Adaptive(proposers, self._costs, self._acceptance), proposers
 
     def _insisted(self, how: Speculation, sampling: "SamplingParams", states: "dict[str, DrafterState]") -> "Proposer":
@@ -248,16 +257,6 @@ class EngineModel:
         kept.states = states_of(proposers, min(kept.cache.length, len(ids)))
         self._prefix.put(ids, kept)
         _close(proposers)
-
-
-def accelerators() -> list[tuple[str, str, int, int]]:
-    """(name, model, free bytes, all bytes) of each GPU that torch can use."""
-    try:
-        import torch
-    except ImportError:
-        return []
-    indices = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
-    return [(f"cuda:{at}", torch.cuda.get_device_name(at), *torch.cuda.mem_get_info(at)) for at in indices]
 
 
 def _close(proposers: "tuple[Proposer, ...]") -> None:

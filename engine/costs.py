@@ -1,9 +1,11 @@
 """What a step costs on this machine: seconds of a verify step by its number of rows, seconds of each proposer's draft.
 
 A step function, never interpolated below its grid: where steps run at fixed widths, the cost between two widths is the
-upper one's. Measured at load, and followed while jobs run. What moves then is mostly common to all widths (a longer
-context, a busier machine), so one factor follows fast and each width's own cost slowly: a slow step of one width must
-not make its neighbours look like bargains.
+upper one's. Measured at load, and followed while jobs run. Noise only ever adds time, so measurements bound each other:
+fewer rows cost no more, and a wide step no more than the narrow ones that add up to it. What moves while jobs run is
+mostly common to all widths (a longer context, a busier machine), so one factor follows fast and each width's own cost
+slowly. A width that no job has run yet looks a little cheaper with every narrower step, until it is tried: a bad moment
+at load must not shut it out for good.
 """
 
 import time
@@ -18,7 +20,9 @@ from specd.engine.model import Qwen3
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 _CONTEXT = 256  # tokens before the rows that are measured
 _FOLLOW = 0.1  # weight of a new measurement in the factor of all widths, and in a draft's cost
-_OWN = 0.02  # ... in the width's own cost
+_OWN = 0.05  # ... in the width's own cost, once it was seen often
+_TRIED = 3  # steps after which a width counts as tried
+_HOPE = 0.99  # what a width's own cost is multiplied by at every step until then
 
 
 class CostTable:
@@ -35,6 +39,7 @@ class CostTable:
         self.widths: Sequence[int] = sorted(verify)
         self._verify = [verify[width] for width in self.widths]
         self._factor = 1.0
+        self._seen = [0] * len(self.widths)
         self._draft = dict(draft or {})
         self.frozen = frozen
 
@@ -58,11 +63,14 @@ class CostTable:
         if change > 3.0:
             return
         self._factor *= 1.0 + _FOLLOW * change
-        self._verify[place] *= 1.0 + _OWN * change
-        for other in range(place):  # more rows never cost less
-            self._verify[other] = min(self._verify[other], self._verify[place])
-        for other in range(place + 1, len(self._verify)):
-            self._verify[other] = max(self._verify[other], self._verify[place])
+        self._verify[place] *= 1.0 + max(_OWN, 1.0 / (3 + self._seen[place])) * change
+        self._seen[place] += 1
+        known = self._verify[place]  # the widest tried width so far: wider ones cost no less
+        for wider in range(place + 1, len(self.widths)):
+            if self._seen[wider] < _TRIED:
+                self._verify[wider] = max(_HOPE * self._verify[wider], known)
+            known = max(known, self._verify[wider])
+        self._verify = tightened(self.widths, self._verify)
 
     def saw_draft(self, name: str, seconds: float) -> None:
         if not self.frozen:
@@ -102,10 +110,16 @@ def measure(model: Qwen3, widths: Iterable[int] = WIDTHS, *, budget: float = 1.0
     for rows in fitting[len(seconds) :]:
         (a, x), (b, y) = list(seconds.items())[-2:]
         seconds[rows] = y + max(0.0, y - x) / (b - a) * (rows - b)
-    most = 0.0
-    for rows in fitting:  # more rows never cost less
-        most = seconds[rows] = max(most, seconds[rows])
-    return CostTable(seconds)
+    return CostTable(dict(zip(fitting, tightened(fitting, [seconds[rows] for rows in fitting]), strict=True)))
+
+
+def tightened(widths: Sequence[int], seconds: Sequence[float]) -> list[float]:
+    """The most that each width can cost: no more than a wider one, nor than narrower ones that add up to its rows."""
+    out: list[float] = []
+    for place, width in enumerate(widths):
+        sums = [-(-width // other) * cost for other, cost in zip(widths, out, strict=False)]
+        out.append(min([*seconds[place:], *sums]))
+    return out
 
 
 def _step(model: Qwen3, cache: KVCache, rows: int) -> float:

@@ -22,7 +22,7 @@ from specd.engine import (
     generate,
     load,
 )
-from specd.engine.costs import measure
+from specd.engine.costs import measure, tightened
 from specd.engine.policy import matched
 
 FLAT = {1: 1.0, 2: 1.0, 8: 1.02, 16: 1.03, 32: 1.05, 64: 1.1, 128: 1.2}  # a GPU's shape
@@ -47,15 +47,16 @@ class Scripted:
         pass
 
 
-def play(policy: Adaptive, steps: int) -> list[tuple[str | None, int]]:
-    """Runs steps of a target that emits 1 for ever; -> (proposer, k) of each."""
+def play(policy: Adaptive, steps: int, costs: CostTable | None = None) -> list[tuple[str | None, int]]:
+    """Runs steps of a target that emits 1 for ever, each as long as `costs` says; -> (proposer, k) of each."""
     seq, out = Sequence([1, 1], 1), []
     for _ in range(steps):
         choice = policy.choose(seq, 200)
         drafted = choice.draft.tokens.tolist()
         accepted = matched(choice.draft, [1] * 200)
+        seconds = 0.0 if costs is None else costs.verify(len(drafted) + 1)
         seq.tokens.extend([1] * (accepted + 1))
-        policy.record(StepRecord(choice.proposer, len(drafted), accepted, accepted + 1, 0.0, 0.0))
+        policy.record(StepRecord(choice.proposer, len(drafted), accepted, accepted + 1, 0.0, seconds))
         out.append((choice.proposer, len(drafted)))
     return out
 
@@ -142,6 +143,27 @@ def test_a_cost_table_is_a_step_function_and_follows_what_it_sees() -> None:
     assert (fixed.verify(2), fixed.draft("x")) == (2.0, 0.0)
     with pytest.raises(ValueError, match="one row"):
         CostTable({2: 1.0})
+
+
+@given(st.lists(st.floats(0.5, 50.0), min_size=4, max_size=4))
+def test_measured_costs_bound_each_other(seconds: list[float]) -> None:
+    widths = (1, 2, 8, 64)
+    one, two, eight, most = tight = tightened(widths, seconds)
+    assert one <= two <= eight <= most
+    assert all(a <= b for a, b in zip(tight, seconds, strict=True))
+    assert two <= 2 * one
+    assert eight <= 4 * two
+    assert most <= 8 * eight
+
+
+def test_a_bad_moment_at_load_does_not_shut_out_a_width_for_good() -> None:
+    true = frozen(FLAT)
+    noisy = CostTable({width: cost * (1 if width < 16 else 40) for width, cost in FLAT.items()})
+    policy = Adaptive([Scripted("copy", 127)], noisy)
+    early, late = play(policy, 5, true), play(policy, 300, true)
+    assert all(k < 15 for _, k in early)
+    assert late[-1][1] >= 63
+    assert noisy.verify(64) == pytest.approx(true.verify(64), rel=0.25)
 
 
 def test_costs_are_measured_on_the_model_and_leave_no_trace(tiny_folder: Callable[..., Path]) -> None:
