@@ -33,7 +33,6 @@ function given(name: string): string {
 
 export async function setUp(): Promise<Bench> {
     const home = new Home(given("SPECD"));
-    home.userSettings();
     const server = new CodeServer(given("CODE_SERVER"), home);
     console.log(server.install(given("VSIX")).trim().split("\n").pop());
     const address = await server.start();
@@ -68,5 +67,6 @@ export async function picture({ window }: Bench, name: string): Promise<void> {
     const folder = process.env["SCREENSHOTS"];
     if (!folder) return;
     mkdirSync(folder, { recursive: true });
+    await window.page.waitForTimeout(500); // what fades in is there
     await window.page.screenshot({ path: path.join(folder, `${name}.png`) });
 }

@@ -32,8 +32,8 @@ export const MESH = GRID.replaceAll("Grid", "Mesh");
 const SWAP = [["Grid", "Mesh"]];
 const ANSWERS = {
     answers: [
-        { when: "stream", swap: SWAP, step_ms: 120, characters: 40 },
-        { when: "slowly", swap: SWAP, step_ms: 350, characters: 30 },
+        { when: "everywhere", swap: SWAP, step_ms: 120, characters: 40 },
+        { when: "carefully", swap: SWAP, step_ms: 350, characters: 30 },
         { when: "break", swap: [["def get(self, x, y):", "def get(self, x, y:"]] },
         { when: "nothing" },
         { when: "question", text: "What do you want to have?" },
@@ -61,6 +61,8 @@ export class Home {
         };
         writeFileSync(join(this.folder, "replay.json"), JSON.stringify(ANSWERS));
         this.replay();
+        this.userSettings();
+        this.machineSettings();
     }
 
     /** The daemon says what ANSWERS tells. */
@@ -73,8 +75,8 @@ export class Home {
         this.daemonSettings("watch = false\n");
     }
 
-    /** VS Code's own settings: those of the user, and those of the machine where the files are. */
-    userSettings(more: Record<string, unknown> = {}, path = this.specd): void {
+    /** VS Code's settings of the user, read when its window opens. */
+    userSettings(): void {
         const settings = {
             "security.workspace.trust.enabled": false,
             "workbench.startupEditor": "none",
@@ -88,10 +90,14 @@ export class Home {
             "editor.lightbulb.enabled": "on",
             "update.mode": "none",
             "extensions.autoCheckUpdates": false,
-            ...more,
         };
         writeFileSync(join(this.folder, "data/User/settings.json"), JSON.stringify(settings));
-        writeFileSync(join(this.folder, "data/Machine/settings.json"), JSON.stringify({ "specd.path": path }));
+    }
+
+    /** VS Code's settings of the machine where the files are; a change is seen at once. */
+    machineSettings(more: Record<string, unknown> = {}): void {
+        const settings = { "specd.path": this.specd, ...more };
+        writeFileSync(join(this.folder, "data/Machine/settings.json"), JSON.stringify(settings));
     }
 
     write(name: string, text: string, mode = 0o644): void {

@@ -30,7 +30,7 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
     test("a rewrite by the command comes in steps, and one undo takes all of it back", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
         const recorded = await window.record();
-        await window.ask("stream: rename Grid to Mesh");
+        await window.ask("rename Grid to Mesh everywhere");
         await window.waitForText(MESH, "the new text", 60);
         const seen = await recorded();
         const between = seen.filter((text) => text !== shown(GRID) && text !== shown(MESH));
@@ -58,7 +58,7 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
 
     test("Escape cancels: what is there stays, nothing follows, and revert takes it back", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
-        await window.ask("slowly: rename Grid to Mesh");
+        await window.ask("rename Grid to Mesh carefully");
         await window.waitForText((text) => text.includes("Mesh"), "the first hunk");
         await window.waitForStatus(/specd: .*%/);
         await window.focus();
@@ -77,7 +77,7 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
 
     test("a click on the status item cancels", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
-        await window.ask("slowly: rename Grid to Mesh");
+        await window.ask("rename Grid to Mesh carefully");
         await window.waitForText((text) => text.includes("Mesh"), "the first hunk");
         await window.page.click("#specd\\.specd\\.specd\\.status");
         await window.waitForStatus(/cancelled/);
@@ -85,7 +85,7 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
 
     test("what is typed meanwhile is kept, and undo goes back in the order of time", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
-        await window.ask("slowly: rename Grid to Mesh");
+        await window.ask("rename Grid to Mesh carefully");
         await window.waitForText((text) => text.includes("Mesh"), "the first hunk");
         await window.focus();
         await window.press("Control+Home");
@@ -222,7 +222,7 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
 
     test("a hunk whose lines the user changed is a hint, which puts it in", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
-        await window.ask("slowly: rename Grid to Mesh");
+        await window.ask("rename Grid to Mesh carefully");
         await window.waitForText((text) => text.includes("class Mesh"), "the first hunk");
         await window.goTo(20);
         await window.press("End");

@@ -32,7 +32,7 @@ describe("settings and refusals in VS Code", { timeout: 600_000 }, () => {
     }));
 
     test("presets of the settings are offered in place of the daemon's", withPicture(() => bench, async ({ window, home }) => {
-        home.userSettings({ "specd.presets": { "Use meshes": "rename Grid to Mesh" } });
+        home.machineSettings({ "specd.presets": { "Use meshes": "rename Grid to Mesh" } });
         await window.openFile(FILE);
         await window.waitForStatus(/^specd$/);
         await window.page.waitForTimeout(1500);
@@ -45,7 +45,7 @@ describe("settings and refusals in VS Code", { timeout: 600_000 }, () => {
     }));
 
     test("in review by hunks nothing changes until the change is taken", withPicture(() => bench, async ({ window, home }) => {
-        home.userSettings({ "specd.review": "hunks" });
+        home.machineSettings({ "specd.review": "hunks" });
         await window.page.waitForTimeout(1500);
         await window.waitForStatus(/^specd$/);
         await window.selectAll();
@@ -58,20 +58,20 @@ describe("settings and refusals in VS Code", { timeout: 600_000 }, () => {
     }));
 
     test("a command that is not there is said, with what to do", withPicture(() => bench, async ({ window, home }) => {
-        home.userSettings({}, "/nowhere/specd");
+        home.machineSettings({ "specd.path": "/nowhere/specd" });
         await window.notification(/"\/nowhere\/specd" was not found; pip install specd/);
         await window.dismissNotifications();
-        home.userSettings();
+        home.machineSettings();
         await window.waitForStatus(/^specd$/);
         await window.command("specd: Show Status");
-        await window.notification(/the language server .* runs/);
+        await window.notification(/the language server .* runs.*Daemon/);
         await window.dismissNotifications();
     }));
 
     test("a wrong setting is named", withPicture(() => bench, async ({ window, home }) => {
-        home.userSettings({ "specd.historySize": -4 });
-        await window.notification(/specd\.historySize must be a whole number/);
-        home.userSettings();
+        home.machineSettings({ "specd.marks": "sometimes" });
+        await window.notification(/specd\.marks must be true or false/);
+        home.machineSettings();
         await window.dismissNotifications();
     }));
 
