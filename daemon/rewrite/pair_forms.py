@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from specd.daemon.rewrite.pair_words import FILLER, NO_NAMES, NOUNS, PRONOUNS
 
-_SED = re.compile(r"(?<![\w/])s([/|#,])((?:\\.|(?!\1)[^\\\n]){1,200}?)\1((?:\\.|(?!\1)[^\\\n]){0,200}?)\1[gi]*(?![\w/])")
+_SIDE = r"(?:\\.|(?!\1)[^\\\n])"  # one character of it, or an escaped one
+_SED = re.compile(rf"(?<![\w/])s([/|#,])({_SIDE}{{1,200}}?)\1({_SIDE}{{0,200}}?)\1[gi]*(?![\w/])")
 _NOUN = "|".join(sorted(NOUNS))
 _LEAD = rf"(?:(?:the|all|every|each)\s+)?(?:(?:old|new|uses?\s+of|calls?\s+to)\s+)?(?:(?:{_NOUN})\s+)?"
 _NOBODY = frozenset("we you i he she who that everything nothing other others code user users and or not only".split())
