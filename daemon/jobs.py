@@ -1,6 +1,7 @@
 """Requests as jobs for the scheduler: wait for the model, run the session, and make sure of exactly one outcome."""
 
 import logging
+import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -59,13 +60,19 @@ def rewrite_job(context: Context, request: RewriteRequest, key: ModelKey, trace:
         finally:
             context.pool.release(load)
 
-    return Job(
+    def ended(why: End | BaseException) -> None:
+        if job.cancelled is not None:
+            trace.idle = time.monotonic() - job.cancelled
+        tell(_outcome_of(why, trace, context.settings))
+
+    job = Job(
         start,
-        ended=lambda why: tell(_outcome_of(why, trace, context.settings)),
+        ended=ended,
         moved=lambda position: tell(Queued(position)),
         client=request.client,
         time_limit=context.settings.job_time_limit,
     )
+    return job
 
 
 def prepare_job(

@@ -66,6 +66,7 @@ class Job:
         self.time_limit = time_limit
         self.created = time.monotonic()
         self.finished = threading.Event()
+        self.cancelled: float | None = None  # when, on the monotonic clock
         self._end: End | None = None
         self._steps: Steps | None = None
         self._deadline = float("inf")
@@ -108,6 +109,7 @@ class Scheduler:
         """End a job before its next step. Does nothing if it is over."""
         with self._changed:
             job._end = job._end or why
+            job.cancelled = job.cancelled or time.monotonic()
             self._changed.notify_all()
 
     def counts(self) -> tuple[int, int]:

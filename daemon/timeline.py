@@ -125,6 +125,10 @@ class _Parts:
         for name in ("first token", "first hunk"):
             if (key := f"{name.replace(' ', '_')}_ms") in record and record[key] is not None:
                 self._add(name, self.zero + _number(record, key), 0, "mark")
+        if record.get("cancel_to_idle_ms") is not None:
+            idle = _number(record, "cancel_to_idle_ms")
+            cancel = self.zero + _number(record, "total_ms") - idle
+            self._add("cancelled", cancel, idle, "wait", "from the cancel until nothing of the job ran")
         self._read_steps(decode)
         tokens, steps = _count(record, "tokens"), _count(record, "steps")
         last = self.steps[-1].start + self.steps[-1].ms - decode if self.steps else 0.0

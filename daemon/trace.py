@@ -48,6 +48,7 @@ class JobTrace:
     first_hunk: float | None = None
     generate: float = 0.0  # decoding: duration of all steps after the prefill
     total: float = 0.0
+    idle: float | None = None  # from a cancel until the job was gone: duration
     tokens: int = 0
     steps: int = 0
     hunks: int = 0
@@ -125,6 +126,7 @@ class JobTrace:
             "first_hunk_ms": ms(self.first_hunk),
             "generate_ms": ms(self.generate),
             "total_ms": ms(self.total),
+            "cancel_to_idle_ms": ms(self.idle),
             "tokens": self.tokens,
             "steps": self.steps,
             "tokens_per_step": round(self.tokens / self.steps, 2) if self.steps else 0.0,

@@ -95,6 +95,12 @@ def test_the_page_holds_every_span_of_the_daemon_and_the_editor() -> None:
         assert told in text, told
 
 
+def test_a_cancel_shows_how_long_the_job_went_on() -> None:
+    cancelled = {**DAEMON, "outcome": "cancelled", "cancel_to_idle_ms": 15.0}
+    rows = rows_of(page_of([timeline_of("ab-1", [cancelled])]))
+    assert rows["cancelled"] == "15 ms from 75 ms<br>from the cancel until nothing of the job ran"
+
+
 def test_the_editor_hears_of_nothing_before_the_daemon_told_it() -> None:
     late = {**EDITOR, "spans": [dict(span) for span in EDITOR["spans"]]}
     late["spans"][1]["start_ms"] = 40.0  # the region's event was read late; the hunk's was not

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ANSWERS, start_replay
 from daemon_home import GRID, RENAME, Home, wait_for
+from replay_home import ANSWERS, start_replay
 from scripted_editor import VSCODE, Editor, Habits
 
 GetEditor = Callable[..., Editor]
@@ -89,6 +89,7 @@ def cancelled(home: Home, at: Editor, uri: str, instruction: str, cancel: Cancel
     out = home.run("trace", "--json", "-n", 1000).stdout
     record: dict[str, Any] = [one for one in map(json.loads, out.splitlines()) if one["kind"] == "rewrite"][-1]
     assert record["outcome"] == "cancelled"
+    assert 0 <= record["cancel_to_idle_ms"] <= record["total_ms"]
     assert (at.edits, at.buffers[uri].text if uri in at.buffers else "") == (edits, text)
     return record
 
