@@ -90,7 +90,7 @@ def _add_daemon_commands(commands: "argparse._SubParsersAction[argparse.Argument
     serve.add_argument("--model", metavar="FOLDER", help="in place of the setting")
     serve.add_argument("--replay", metavar="FILE", help="say what FILE tells, for tests of clients (docs/http.md)")
     serve.add_argument("--device", metavar="NAME", help="in place of the setting")
-    serve.add_argument("--tcp", type=int, nargs="?", const=0, metavar="PORT", help="listen on loopback TCP")
+    serve.add_argument("--tcp", type=_port, nargs="?", const=0, metavar="PORT", help="listen on loopback TCP")
     serve.add_argument("--detached", action="store_true", help=argparse.SUPPRESS)
     commands.add_parser("lsp", help="run the language server for an editor, over stdio", allow_abbrev=False)
     status = commands.add_parser("status", help="what the daemon does", allow_abbrev=False)
@@ -117,6 +117,8 @@ def edit_options(args: argparse.Namespace) -> Options:
         raise UsageError("name a FILE, or use --stdin.")
     if (args.stdin or Path("-") in args.files) and len(args.files) > 1:
         raise UsageError("standard input is one text; name one FILE at most with it.")
+    if args.atomic and len({os.path.realpath(path) for path in args.files}) < len(args.files):
+        raise UsageError("a file is named twice; with --atomic name each once.")
     request = RewriteRequest(
         target=Target(text=" ", lines=args.range, at=args.at),
         instruction=args.instruction,
@@ -149,6 +151,12 @@ def _model(name: str | None) -> str | None:
         return str(path.absolute()) if path.exists() or name.startswith((".", "/", "~")) else name
     except (OSError, ValueError, RuntimeError):  # no name at all: the daemon's own check says so
         return name
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port; write 1 to 65535, or nothing for a free one")
+    return int(text)
 
 
 def _line(text: str) -> int:

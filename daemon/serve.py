@@ -41,8 +41,6 @@ def serve_command(model: str | None, device: str | None, tcp: int | None, *, is_
     address = transport.given_address() or transport.default_address()
     if tcp is not None:
         address = Address(host="127.0.0.1", port=tcp)
-    if not is_detached:
-        print(f"specd {__version__} serves at {address}; stop it with Ctrl-C or `specd stop`", file=sys.stderr)
     serve(settings, address, to_terminal=not is_detached)
     return errors.DONE
 
@@ -56,12 +54,13 @@ def serve(settings: Settings, address: Address, *, to_terminal: bool, preload: b
                 f"a daemon is running at {address} already; see `specd status`, or `specd stop` it first."
             )
         logs.start(settings, to_terminal=to_terminal)
-        asyncio.run(_Daemon(settings, address, preload=preload).run())
+        asyncio.run(_Daemon(settings, address, preload=preload, to_terminal=to_terminal).run())
 
 
 class _Daemon:
-    def __init__(self, settings: Settings, address: Address, *, preload: bool) -> None:
+    def __init__(self, settings: Settings, address: Address, *, preload: bool, to_terminal: bool) -> None:
         self._address = address
+        self._to_terminal = to_terminal
         self._preload = preload
         self._service = Service(settings)
         self._stopping = asyncio.Event()
@@ -78,6 +77,9 @@ class _Daemon:
         create = loop.create_unix_server if listener.address.socket else loop.create_server
         acceptor = await create(server.protocol, sock=listener.socket, backlog=BACKLOG)
         _log.info("specd %s listens at %s, pid %d", __version__, listener.address, os.getpid())
+        if self._to_terminal:
+            at = listener.address
+            print(f"specd {__version__} serves at {at}; stop it with Ctrl-C or `specd stop`", file=sys.stderr)
         if self._preload:
             self._service.preload()
         gc.freeze()  # what is here by now stays; the collector need not look at it between steps

@@ -10,6 +10,7 @@ import hmac
 import json
 import logging
 import os
+import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -92,9 +93,17 @@ class Server:
             )
         except VersionMismatch as error:
             response = _error(409, error.code, str(error), daemon_version=error.daemon_version)
+        except ConnectionError:
+            raise  # the client is gone; nobody can be told
         except SpecdError as error:
             status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
             response = _error(status, error.code, str(error))
+        except Exception as error:  # one of ours; its own text may quote the user's
+            frames = "".join(traceback.format_tb(error.__traceback__))
+            _log.error("%s %s: %s\n%s", request.method, request.path, type(error).__name__, frames)
+            response = _error(
+                500, SpecdError.code, f"an error inside specd ({type(error).__name__}); the log tells where."
+            )
         response.force_close()
         return response
 

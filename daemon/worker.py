@@ -10,7 +10,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from specd.daemon.devices import check_device
 from specd.daemon.errors import EngineFailed
 from specd.daemon.generation import Asked, Ended, Prefilled, Stepped
 from specd.daemon.model_folder import prompt_form
@@ -40,7 +39,7 @@ def load_model(key: ModelKey, settings: Settings, progress: Callable[[float, str
 
         if settings.threads:
             torch.set_num_threads(settings.threads)
-        check_device(key.device)
+        _check_device(key.device)
         loaded = engine.load(key.path, device=key.device, dtype=key.dtype, progress=progress)
         progress(1.0, "loading the drafters" if key.draft or key.dflash else "warming up")
         draft = draft_model.load_draft_model(key.draft, loaded) if key.draft else None
@@ -257,6 +256,34 @@ class EngineModel:
         kept.states = states_of(proposers, min(kept.cache.length, len(ids)))
         self._prefix.put(ids, kept)
         _close(proposers)
+
+
+def accelerators() -> list[tuple[str, str, int, int]]:
+    """(name, model, free bytes, all bytes) of each GPU that torch can use."""
+    try:
+        import torch
+    except ImportError:
+        return []
+    indices = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
+    return [(f"cuda:{at}", torch.cuda.get_device_name(at), *torch.cuda.mem_get_info(at)) for at in indices]
+
+
+def _check_device(name: str) -> None:
+    """Raises EngineFailed for a device that torch knows and this machine, or this torch, has not."""
+    import torch
+
+    kind, _, index = name.partition(":")
+    if kind == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        is_there = int(index) < count if index.isdigit() else count > 0
+    elif kind == "mps":
+        is_there = torch.backends.mps.is_available()
+    else:
+        return
+    if not is_there:
+        raise EngineFailed(
+            f"torch {torch.__version__} finds no device {name} here; set device to auto or cpu, or see `specd doctor`."
+        )
 
 
 def _close(proposers: "tuple[Proposer, ...]") -> None:

@@ -228,3 +228,10 @@ def test_settings_with_an_error_are_told_with_key_and_line(new_home: Callable[..
     refused(home.edit(path), 2, "line 2", "modle", "'model'")
     refused(home.edit(path, "--no-daemon"), 2, "line 2", "modle")
     assert path.read_text() == GRID
+
+
+def test_a_device_that_is_not_there_is_named(new_home: Callable[..., Home], slow_model: Path) -> None:
+    home = new_home(f'model = "{slow_model}"\ndevice = "cuda:99"\n')
+    path = home.write("a.py", GRID)
+    refused(home.edit(path), 4, "finds no device cuda:99 here", "set device to auto or cpu")
+    assert path.read_text() == GRID

@@ -107,13 +107,23 @@ def test_help_documents_every_exit_status(home: Home) -> None:
 
 @pytest.mark.parametrize(
     "args",
-    [(), ("dance",), ("edit",), ("edit", "a", "--nope"), ("edit", "a", "-i", "x", "--range", "1:2", "--at", "1")],
+    [
+        (),
+        ("dance",),
+        ("edit",),
+        ("edit", "a", "--nope"),
+        ("edit", "a", "-i", "x", "--range", "1:2", "--at", "1"),
+        ("edit", "a", "b", "./a", "-i", "x", "--atomic"),
+        ("edit", "a", "-i", "x", "--proposer", "nobody"),
+        ("serve", "--tcp", "99999"),
+    ],
 )
 def test_a_wrong_command_line_is_status_2(home: Home, args: tuple[str, ...]) -> None:
     done = home.run(*args)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
-    assert "--help" in done.stderr or "specd" in done.stderr
+    assert done.stderr.startswith("specd: ")
+    assert "--help" in done.stderr or args[-1] == "--atomic"
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(noise: Home) -> None:

@@ -1,5 +1,6 @@
 """The HTTP interface: documented examples, refusals, limits, and clients that behave badly."""
 
+import asyncio
 import hashlib
 import http.client
 import json
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from daemon_home import GRID, RENAME, Home, wait_for
 
 from specd.daemon import transport
@@ -24,6 +26,9 @@ from specd.daemon.errors import Busy, SpecdError, UsageError
 from specd.daemon.events import Cancelled, Done, Failed, HunkReady
 from specd.daemon.protocol import PrepareRequest, RewriteRequest, Target
 from specd.daemon.rewrite.lines import split_lines
+from specd.daemon.server import Server
+from specd.daemon.service import Service
+from specd.daemon.settings import Settings
 
 DOCS = Path(__file__).parents[2] / "docs" / "http.md"
 LONG = RewriteRequest(Target(GRID), "x", max_tokens=20000)
@@ -217,6 +222,30 @@ def test_a_client_that_leaves_in_the_middle_leaves_no_error_in_the_log(warm: Hom
     log = warm.log.read_text()
     assert "Traceback" not in log
     assert "ERROR" not in log
+
+
+def test_an_error_of_our_own_is_an_answer_too_and_the_log_tells_where(tmp_path: Path) -> None:
+    async def ask() -> str:
+        service = Service(Settings())
+        del service.metrics  # what /metrics needs
+        server = Server(service, lambda drain: None)
+        await server.runner.setup()
+        site = web.UnixSite(server.runner, str(tmp_path / "s"))
+        await site.start()
+        reader, writer = await asyncio.open_unix_connection(str(tmp_path / "s"))
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        answer = (await reader.read()).decode()
+        writer.close()
+        await server.runner.cleanup()
+        await asyncio.to_thread(service.stop)
+        return answer
+
+    answer = asyncio.run(ask())
+    assert answer.startswith("HTTP/1.1 500")
+    assert json.loads(answer.rpartition("\n")[2])["error"] == {
+        "code": "failed",
+        "message": "an error inside specd (AttributeError); the log tells where.",
+    }
 
 
 def test_another_job_is_unharmed_by_a_cancel(warm: Home) -> None:

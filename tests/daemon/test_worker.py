@@ -1,7 +1,9 @@
 """The engine behind the daemon: kept prompts change only the time, cancelling leaves no trace, drafters agree."""
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from daemon_home import GRID, RENAME
@@ -12,11 +14,12 @@ from specd.daemon.events import Done, Event, HunkReady, RegionChosen
 from specd.daemon.generation import Asked, Ended, Model, Prefilled, Stepped
 from specd.daemon.model_folder import prompt_form
 from specd.daemon.models import ModelKey
-from specd.daemon.protocol import RewriteRequest, Sampling, Speculation, Target
+from specd.daemon.protocol import ContextFile, RewriteRequest, Sampling, Speculation, Target
 from specd.daemon.settings import Settings
 from specd.daemon.sources import Sources
 from specd.daemon.trace import JobTrace
 from specd.daemon.worker import EngineModel, load_model
+from specd.engine import Sequence
 
 # 200 lines: GRID is 17, and what follows differs from line to line
 LONG = GRID + "".join(f"\n\ndef step_{n}(grid):\n    return grid.get({n}, {n}) + {n}\n" for n in range(50))
@@ -29,8 +32,9 @@ def model(edit_model: Path) -> Iterator[EngineModel]:
     found.unload()
 
 
-def fresh(edit_model: Path, **settings: int) -> EngineModel:
-    return load_model(ModelKey(str(edit_model)), Settings(**settings), lambda fraction, message: None)  # type: ignore[arg-type]
+def fresh(edit_model: Path, dflash: str = "", **settings: int) -> EngineModel:
+    key = ModelKey(str(edit_model), dflash=dflash)
+    return load_model(key, Settings(**settings), lambda fraction, message: None)  # type: ignore[arg-type]
 
 
 def run(model: Model, request: RewriteRequest, *, steps: int | None = None) -> tuple[list[Event], JobTrace]:
@@ -69,8 +73,11 @@ def test_a_kept_prompt_does_not_change_the_answer(model: EngineModel, edit_model
     assert answer(warm) == answer(cold)
 
 
-def test_after_prepare_the_first_token_costs_less_than_three_steps(edit_model: Path) -> None:
-    model = fresh(edit_model)
+@pytest.mark.parametrize("drafter", ["", "dflash"])
+def test_after_prepare_the_first_token_costs_less_than_three_steps(edit_model: Path, drafter: str) -> None:
+    if drafter and not (edit_model / drafter / "config.json").exists():
+        pytest.skip("this model has no DFlash drafter")
+    model = fresh(edit_model, str(edit_model / drafter) if drafter else "")
     assert len(LONG.splitlines()) > 200
     prepare(model, Target(LONG, "a.py"))
     events, trace = run(model, request(LONG))
@@ -86,6 +93,8 @@ def test_after_prepare_the_first_token_costs_less_than_three_steps(edit_model: P
         turns += 1
     job.close()
     assert turns <= 3  # one chunk, the word that the prefill is done, one step
+    assert again.steps == 1
+    assert again.prefill_new < 30
 
 
 def test_typing_reads_again_only_what_follows_the_change(edit_model: Path) -> None:
@@ -181,6 +190,44 @@ def test_who_is_asked_for_and_is_not_there_is_named_and_nothing_is_kept(drafted:
     with pytest.raises(EngineFailed, match=r"no dflash drafter was loaded; name one with --dflash DRAFTER"):
         run(drafted, request(GRID.replace("trace", "track"), speculation=Speculation(proposer="dflash")))
     assert drafted.status()["cache"]["free_tokens"] == before
+
+
+class Listening:
+    """A model that writes down what it is asked."""
+
+    def __init__(self, model: EngineModel) -> None:
+        self.model, self.asked = model, list[Asked]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+    def generate(self, asked: Asked) -> Iterator[Prefilled | Stepped | Ended | None]:
+        self.asked.append(asked)
+        return self.model.generate(asked)
+
+
+def test_other_open_texts_and_what_was_edited_before_are_drafted_from(model: EngineModel) -> None:
+    listening, sources, events = Listening(model), Sources(), list[Event]()
+    other = "def unheard_of(kettle, teapot):\n    return kettle.pour(teapot, 'earl grey', sugar=None)\n"
+    for target, context in (
+        (Target(GRID, "first.py"), ()),
+        (Target("cups = 4\n", "second.py"), (ContextFile("/elsewhere/tea.py", other),)),
+    ):
+        asked = RewriteRequest(target, RENAME, context=context)
+        for _ in session.rewrite(asked, listening, Settings(), sources, events.append, JobTrace("1", "rewrite")):
+            pass
+    edited = sources.recent("second.py", "python")
+    assert edited != [GRID]
+    assert listening.asked[1].draft_texts == ["cups = 4\n", other, *edited]
+
+    how = dataclasses.replace(listening.asked[1], speculation=Speculation(proposer="ngram"))
+    _, (lookup,) = model._drafting.speculative(how, {})
+    tokenizer = model._loaded.tokenizer
+    for quoted in (other, edited[0]):
+        prompt, ids = tokenizer.encode("cups = 4\n"), tokenizer.encode(quoted)
+        draft = lookup.propose(Sequence(prompt + ids[:8], len(prompt)), 10)
+        assert draft.tokens.tolist() == ids[8:18]
+        lookup.truncate(0)
 
 
 def test_kept_prompts_stay_within_their_memory(edit_model: Path) -> None:
