@@ -6,6 +6,7 @@ Nothing heavy is imported here: on a warm daemon the command costs little more t
 import contextlib
 import hashlib
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,9 +29,11 @@ from specd.daemon.events import (
     event_name,
 )
 from specd.daemon.lifecycle import with_daemon
-from specd.daemon.protocol import RewriteRequest
+from specd.daemon.protocol import ContextFile, RewriteRequest
 from specd.daemon.record import Record
 from specd.daemon.rewrite.lines import split_lines
+
+_BESIDE = 8  # other files of the command line that one may quote from
 
 
 class Options(Record):
@@ -65,7 +68,7 @@ def edit_files(paths: list[Path], options: Options) -> int:
     staged: list[files.Staged] = []
     with contextlib.ExitStack() as stack:
         for path in paths:
-            result = _edit_file(path, options, stack, staged)
+            result = _edit_file(path, _beside(path, paths, options), stack, staged)
             results.append(result)
             if not options.is_atomic:
                 stack.close()  # the next file may be the same one
@@ -77,6 +80,14 @@ def edit_files(paths: list[Path], options: Options) -> int:
             for result in results:
                 _show(result, options)
     return _exit_code(results)
+
+
+def _beside(path: Path, paths: list[Path], options: Options) -> Options:
+    """The options for one file of several: the others are texts to draft from."""
+    here = paths.index(path)
+    near = [*reversed(paths[:here]), *paths[here + 1 :]][:_BESIDE]
+    others = tuple(ContextFile(str(other.absolute())) for other in near if other != path and os.path.isfile(other))
+    return options.replace(request=options.request.replace(context=options.request.context + others))
 
 
 def _edit_file(path: Path, options: Options, stack: contextlib.ExitStack, staged: list[files.Staged]) -> Result:

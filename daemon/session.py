@@ -62,7 +62,7 @@ def rewrite(
     asked = Asked(
         prompt=prompt,
         pairs=read_pairs(request.instruction),
-        draft_texts=_draft_texts(target.text, region, others),
+        draft_texts=_draft_texts(target.text, region, others + sources.recent(target.path, language)),
         max_tokens=request.max_tokens or settings.max_tokens or model.count(prompt.predicted) * 3 // 2 + 512,
         sampling=request.sampling,
         speculation=request.speculation,
@@ -89,7 +89,9 @@ def rewrite(
             yield True
             if is_complete:
                 break
-    emit(_outcome(writer.finish(complete=is_complete), request, settings, language, trace))
+    ended = writer.finish(complete=is_complete)
+    sources.remember(target.path, language, ended.text)
+    emit(_outcome(ended, request, settings, language, trace))
 
 
 def prepare(
@@ -114,7 +116,7 @@ def _draft_texts(text: str, region: Region, others: list[str]) -> list[str]:
     """What may be drafted from: the file around the region, then the others, within bounds: it is all read at once."""
     first = max(0, min(region.start - _DRAFT_CHARS // 2, len(text) - _DRAFT_CHARS))
     texts, left = [text[first : first + _DRAFT_CHARS]], _DRAFT_CHARS
-    for other in others:
+    for other in dict.fromkeys(others):
         texts.append(other[:left])
         left -= len(texts[-1])
     return [text for text in texts if text]

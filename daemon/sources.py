@@ -1,5 +1,7 @@
-"""Texts of other files that a client named as context. Read when they changed on disk since the last time, and only
-these files are ever opened: the daemon looks for none by itself.
+"""Texts to draft from beside the one that is edited: files that a client named as context, and what was edited lately.
+
+A file is read when it changed on disk since the last time, and only files that were named are ever opened: the daemon
+looks for none by itself. What was edited is remembered as it became, in memory only.
 """
 
 import os
@@ -11,6 +13,8 @@ from specd.daemon.protocol import ContextFile
 
 LARGEST: Final = 4 * 2**20  # bytes; a larger file is no source code
 _KEPT: Final = 64
+_RECENT: Final = 8  # edited texts that are remembered
+_RECENT_CHARS: Final = 64 * 1024  # of each
 
 
 class Sources:
@@ -18,6 +22,7 @@ class Sources:
 
     def __init__(self) -> None:
         self._texts: OrderedDict[str, tuple[tuple[int, int, int], str]] = OrderedDict()
+        self._recent: OrderedDict[str, tuple[str | None, str]] = OrderedDict()  # path -> language, text
 
     def texts(self, files: tuple[ContextFile, ...]) -> tuple[list[str], list[str]]:
         """(texts, paths that could not be read as text). A text that came with the request is taken as it is."""
@@ -29,6 +34,23 @@ class Sources:
             else:
                 found.append(text)
         return found, missing
+
+    def remember(self, path: str | None, language: str | None, text: str) -> None:
+        """The file has just become `text`. Without a path it is nobody's, and forgotten."""
+        if path is None:
+            return
+        self._recent[path] = language, text[:_RECENT_CHARS]
+        self._recent.move_to_end(path)
+        while len(self._recent) > _RECENT:
+            self._recent.popitem(last=False)
+
+    def recent(self, path: str | None, language: str | None) -> list[str]:
+        """What other files of the language became when they were edited, the latest first."""
+        return [
+            text
+            for other, (kind, text) in reversed(self._recent.items())
+            if other != path and kind == language and text
+        ]
 
     def _read(self, path: str) -> str | None:
         try:

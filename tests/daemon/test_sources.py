@@ -49,6 +49,23 @@ def test_what_is_no_text_file_is_left_out(tmp_path: Path, monkeypatch: pytest.Mo
     assert Sources().texts((ContextFile("near"),)) == ([], ["near"])  # relative to whom?
 
 
+def test_what_was_edited_is_remembered_by_language_the_latest_first_and_not_for_ever() -> None:
+    sources = Sources()
+    for number in range(20):
+        sources.remember(f"{number}.py", "python", f"x = {number}\n")
+    sources.remember("a.jl", "julia", "x = 1\n")
+    sources.remember("18.py", "python", "y = 18\n")
+    sources.remember(None, "python", "nobody's\n")
+    sources.remember("0.py", "python", "x" * 10**6)
+    recent = sources.recent("19.py", "python")
+    assert recent[1] == "y = 18\n"
+    assert len(recent[0]) < 10**5
+    assert 3 < len(recent) < 10
+    assert "x = 19\n" not in recent  # its own text is in the prompt
+    assert sources.recent("a.jl", "julia") == []
+    assert sources.recent("b.jl", "julia") == ["x = 1\n"]
+
+
 def test_a_context_file_that_cannot_be_read_is_a_note_not_a_failure(warm: Home) -> None:
     path = warm.write("with_context.py", GRID)
     warm.write("other.py", "class Mesh: pass\n")
