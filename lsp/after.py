@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager, suppress
 
 from specd.lsp.delivery import Apply, Delivery, Timing
 from specd.lsp.editor_traits import Traits
+from specd.lsp.entry import Entry
 from specd.lsp.job import Job
-from specd.lsp.ledger import Entry
 
 
 async def take_back(job: Job, apply: Apply, traits: Traits, timing: Timing) -> tuple[int, list[Entry]]:

@@ -9,8 +9,8 @@ from lsprotocol import types
 
 from specd.daemon.rewrite.lines import content
 from specd.lsp.documents import Document
+from specd.lsp.entry import Entry
 from specd.lsp.job import Job
-from specd.lsp.ledger import Entry
 
 SOURCE: Final = "specd"
 COMMAND: Final = "specd.conflict"

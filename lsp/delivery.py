@@ -16,7 +16,8 @@ from lsprotocol import types
 from specd.lsp import messages
 from specd.lsp.documents import Document
 from specd.lsp.edits import text_edits, workspace_edit
-from specd.lsp.ledger import Entry, Ledger
+from specd.lsp.entry import Entry
+from specd.lsp.ledger import Ledger
 from specd.lsp.spans import Spans
 
 Apply = Callable[[types.WorkspaceEdit], Awaitable[types.ApplyWorkspaceEditResult]]

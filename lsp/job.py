@@ -32,7 +32,8 @@ from specd.lsp.daemon_job import DaemonJob
 from specd.lsp.delivery import Delivery, Timing
 from specd.lsp.documents import Document
 from specd.lsp.editor_traits import Traits
-from specd.lsp.ledger import Entry, Flip, Ledger
+from specd.lsp.entry import Entry, Flip
+from specd.lsp.ledger import Ledger
 from specd.lsp.outcomes import Facts, Severity, said_of
 from specd.lsp.progress import Progress as WorkDone
 from specd.lsp.requests import HunkParams, RegionParams, RewriteResult

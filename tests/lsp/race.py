@@ -6,7 +6,8 @@ import random
 from collections import deque
 from dataclasses import dataclass, field
 
-from specd.lsp.ledger import Entry, Ledger
+from specd.lsp.entry import Entry
+from specd.lsp.ledger import Ledger
 from specd.lsp.splice import Splice
 
 Name = tuple[str, int, int]
