@@ -1,5 +1,9 @@
 """Lookup: the latest earlier occurrence of the longest n-gram, seeds behind it, nothing kept of what is taken back."""
 
+import sys
+from collections.abc import Callable
+from types import FrameType
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,3 +94,32 @@ def test_truncate_forgets_the_row_and_keeps_the_seeds() -> None:
 def test_lengths_below_one_are_refused() -> None:
     with pytest.raises(ValueError, match="1 or more"):
         NgramProposer(k=0)
+
+
+def test_a_step_costs_the_same_with_long_seeds_as_with_short_ones() -> None:
+    def work(seeds: list[list[int]]) -> int:
+        proposer = NgramProposer(k=15, seeds=seeds)
+        seq, done = Sequence(list(range(50)), 50), 0
+
+        def count(frame: FrameType, event: str, _: object) -> Callable[..., object]:
+            nonlocal done
+            frame.f_trace_opcodes = True
+            done += 1
+            return count
+
+        before = sys.gettrace()
+        proposer.propose(seq, 15)  # reads the prompt
+        sys.settrace(count)
+        try:
+            for token in (900, 901, 7, 8, 9, 3, 900, 901):
+                seq.tokens.append(token)
+                proposer.observe(seq, Committed([token]))
+                proposer.propose(seq, 15)
+        finally:
+            sys.settrace(before)
+        return done
+
+    seed = [900, 901, *range(100, 800), 7, 8, 9]
+    short, long = work([seed]), work([seed * 40, seed])
+    assert short > 500
+    assert long <= 1.05 * short
