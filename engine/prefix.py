@@ -134,7 +134,8 @@ def prepare(
 ) -> Generator[PrefillProgress | PrefillDone, None, None]:
     """Prefills `ids` and keeps them, chunk by chunk: one event a chunk, so it can be closed (what was done is kept).
 
-    proposers: those that observe the prompt's taps; a proposer with a `fork` method has its state kept with the prompt.
+    proposers: those that observe the prompt's taps; one with a `feed` method reads the prompt too, chunk by chunk, one
+    with a `fork` method has its state kept with the prompt.
     """
     kept = prefix.take(ids) if kept is None else kept
     seq, watchers = Growing(list(ids), len(ids)), tuple(proposers)
@@ -145,6 +146,8 @@ def prepare(
         for progress, rows in prefill(model, [*ids, ids[-1]], kept.cache, taps):  # all of ids, the last one too
             for proposer in watchers:
                 proposer.observe(seq, prefilled(progress, rows))
+                if hasattr(proposer, "feed"):
+                    proposer.feed(seq, progress.done)
             yield progress
         yield PrefillDone(reused, kept.cache.length - reused, time.perf_counter() - began)
     finally:

@@ -151,9 +151,7 @@ class DraftModelProposer:
             return self._chain(seq, k)
         except OutOfMemory as error:
             self.context.match(seq.tokens)
-            if not self._is_full:
-                self._is_full = True
-                log.warning("the draft model drafts less: its own cache is full (%s)", error)
+            self._warn(error)
             return EMPTY
         except BaseException:
             self.context.match(seq.tokens)
@@ -162,6 +160,17 @@ class DraftModelProposer:
     def observe(self, seq: Sequence, committed: Committed) -> None:
         """Forget the drafts that were not committed. Nothing is fed: the next draft catches up."""
         self.context.match(seq.tokens)
+
+    def feed(self, seq: Sequence, length: int) -> None:
+        """Read the first `length` tokens now, so that no draft has to: for prompts that are prepared ahead of a job.
+
+        Where the draft model's context or its page pool ends, the rest stays unread."""
+        self.context.match(seq.tokens)
+        try:
+            self._read(seq, min(length, self.context.cache.max_positions))
+        except OutOfMemory as error:
+            self.context.match(seq.tokens)
+            self._warn(error)
 
     def truncate(self, length: int) -> None:
         """Forget all positions >= length."""
@@ -198,17 +207,26 @@ class DraftModelProposer:
         return Draft(torch.cat(tokens).int(), probs=torch.cat(laws) if laws else None)
 
     def _catch_up(self, seq: Sequence) -> Tensor:
-        """Feeds all committed tokens that are missing, the newest among them, on the grid of prefill chunks.
-        -> [1, H], the newest one's row."""
+        """Feeds all committed tokens that are missing, the newest among them. -> [1, H], the newest one's row."""
+        last = self._read(seq, len(seq))
+        assert last is not None  # the newest token is always missing
+        return last
+
+    @torch.inference_mode()
+    def _read(self, seq: Sequence, length: int) -> Tensor | None:
+        """Feeds what is missing of the first `length` tokens, on the grid of prefill chunks. -> [1, H], the last."""
         model, context = self.draft, self.context
-        chunk = model.engine.prefill_chunk
-        while True:
-            start = context.cache.length
-            end = min(start - start % chunk + chunk, len(seq))
+        chunk, last = model.engine.prefill_chunk, None
+        while (start := context.cache.length) < length:
+            end = min(start - start % chunk + chunk, length)
             ids = seq.tokens[start:end]
             # A prompt may hold ids of the target's padding, which mean nothing to either model.
             tokens = torch.tensor(ids, device=model.device).clamp(max=model.config.vocab_size - 1)
-            hidden = model.forward(tokens, torch.arange(start, end, device=model.device), context.cache)
+            last = model.forward(tokens, torch.arange(start, end, device=model.device), context.cache).last[-1:]
             context.fed(ids)
-            if end == len(seq):
-                return hidden.last[-1:]
+        return last
+
+    def _warn(self, error: OutOfMemory) -> None:
+        if not self._is_full:
+            self._is_full = True
+            log.warning("the draft model drafts less: its own cache is full (%s)", error)

@@ -35,7 +35,8 @@ class EditProposer:
     """Drafts the rest of `predicted` as the edit so far would have it.
 
     predicted: the whole answer if nothing changed (fence, region, fence). pairs: substitutions that the instruction
-    names. end_ids: tokens that end the answer. Any tokenizer whose tokens are runs of bytes will do.
+    names. end_ids: tokens that end the answer. known: tokens in which most of `predicted` may stand, such as the prompt:
+    then it is not tokenized again, which is most of the time that this takes. Any tokenizer whose tokens are runs of bytes will do.
     """
 
     name = "edit"
@@ -48,12 +49,13 @@ class EditProposer:
         *,
         max_k: int = 128,
         end_ids: Tokens[int] = (),
+        known: Tokens[int] = (),
     ) -> None:
         if max_k < 1:
             raise ValueError(f"max_k must be 1 or more, not {max_k}")
         self.max_k = max_k
         self._texts = TokenText(tokenizer)
-        self._source = Source(predicted, self._texts)
+        self._source = Source(predicted, self._texts, known)
         self._pairs = [(as_pattern(to_bytes(old)), to_bytes(new)) for old, new in pairs if old and "\n" not in old][
             :MOST_RULES
         ]

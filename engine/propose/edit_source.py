@@ -8,7 +8,7 @@ token may end in the middle of a character.
 import re
 import string
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from math import log2
 from typing import Protocol
@@ -20,6 +20,7 @@ MOST_BYTES = 1 << 18  # of predicted text; no context window holds an answer lon
 MOST_PLACES = 32  # of one lexeme that a search looks at
 MOST_BITS = 12.0  # that one lexeme can tell
 KEY = 80  # bytes of a line that a search by its beginning compares
+LEAST_QUOTED = 200  # bytes: shorter texts are tokenized at once
 LONG_UNIT = 256  # bytes: longer units are cut
 SHORT_UNIT = 64  # bytes that the pieces of a long one have at least, and that the next good place is sought among
 
@@ -78,6 +79,25 @@ class TokenText(dict[int, str]):
         return self._tokenizer.encode(from_bytes(text)) if text else []
 
 
+def quoted(text: str, known: Sequence[int], tokens: TokenText) -> list[int]:
+    """The tokens of `text` with those of its lines but the first and the last taken from `known`; none if they do not
+    stand there in one piece, or would not be cut there as they are in `text`."""
+    begin, end = text.find("\n") + 1, text.rfind("\n") + 1
+    if end - begin < LEAST_QUOTED or not known:
+        return []
+    parts = list(map(tokens.__getitem__, known))
+    at = "".join(parts).rfind(text[begin:end])
+    borders = [0, *accumulate(map(len, parts))]
+    first, last = bisect_left(borders, at), bisect_left(borders, at + end - begin)
+    if at < 0 or borders[first] != at or borders[last] != at + end - begin:
+        return []
+    head, tail = tokens.encode(text[:begin]), tokens.encode(text[end:])
+    ids = [*head, *known[first:last], *tail]
+    start, stop = text.find("\n", begin) + 1, text.rfind("\n", begin, end - 1) + 1
+    near = tokens.encode(text[:start])[:-1], tokens.encode(text[stop:])[1:]  # what is cut off may be cut otherwise
+    return ids if ids[: len(near[0])] == near[0] and ids[len(ids) - len(near[1]) :] == near[1] else []
+
+
 class Source:
     """Byte text as lexemes, lines and units.
 
@@ -87,8 +107,10 @@ class Source:
     there is such a place: what a step costs grows with the unit that it is in.
     """
 
-    def __init__(self, text: str, tokens: TokenText) -> None:
-        ids = tokens.encode(to_bytes(text)[:MOST_BYTES])
+    def __init__(self, text: str, tokens: TokenText, known: Sequence[int] = ()) -> None:
+        """known: tokens in which most of `text` may stand, such as the prompt; it is not tokenized again then."""
+        spelled = to_bytes(text)[:MOST_BYTES]
+        ids = quoted(spelled, known, tokens) or tokens.encode(spelled)
         parts = list(map(tokens.__getitem__, ids))
         self.text = "".join(parts)  # as the tokenizer sees it: some normalise
         self.lexemes: list[str] = LEXEME.findall(self.text)

@@ -23,7 +23,8 @@ from specd.engine import (
 )
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Hidden, Qwen3
-from specd.engine.propose.draft_model import DraftModelProposer
+from specd.engine.prefix import PrefixCache, prepare
+from specd.engine.propose.draft_model import DraftContext, DraftModelProposer
 from specd.engine.sampling import AcceptRule
 
 Maker = Callable[..., Path]
@@ -55,6 +56,26 @@ def test_a_full_page_pool_means_no_drafts_and_one_warning(
     assert 0 < stats.accepted < 30
     assert caplog.text.count("its own cache is full") == 1
     assert_fresh(loaded.model, drafter.context.cache, (PROMPT + tokens)[: drafter.context.cache.length])
+
+
+def test_a_prepared_prompt_is_read_by_the_draft_model_too(loaded: Loaded, near: Loaded) -> None:
+    prefix = PrefixCache(loaded.model, 1 << 24)
+    drafter = DraftModelProposer(near.model, 7, target=loaded.model)
+    steps = prepare(loaded.model, PROMPT, prefix, [drafter])
+    next(steps)
+    assert drafter.context.cache.length == 16  # chunk by chunk, so a cancel waits for no more than one
+    list(steps)
+    drafter.close()
+    kept = prefix.take([*PROMPT, 7])
+    context = kept.states["draft_model"]
+    assert isinstance(context, DraftContext)
+    assert context.cache.length == len(PROMPT)
+    assert_fresh(near.model, context.cache, PROMPT)
+    warm = DraftModelProposer(near.model, 7, target=loaded.model, context=context)
+    cold = DraftModelProposer(near.model, 7, target=loaded.model)
+    seq = Sequence([*PROMPT, 7], len(PROMPT) + 1)
+    assert warm.propose(seq, 7).tokens.tolist() == cold.propose(seq, 7).tokens.tolist()
+    kept.free()
 
 
 def test_a_failure_inside_the_chain_leaves_it_usable(

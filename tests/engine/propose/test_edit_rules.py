@@ -176,6 +176,26 @@ def test_tokens_spliced_around_a_renamed_word_are_the_tokenizers_own(
     assert case.tokens() == texts.encode("".join(piece.text for piece in case.rules.rewrite(0, len(case.source))))
 
 
+@given(
+    text=st.tuples(LINES, LINES).map(lambda pair: "```\n" + pair[0] + "x = shape.area\n" * 20 + pair[1] + "```"),
+    before=st.sampled_from(["", "a\n\n", "\n", "  "]),
+    behind=st.sampled_from(["\n", "\n\n\nedit\n", "`", " "]),
+)
+def test_tokens_taken_from_the_prompt_are_the_tokenizers_own(
+    texts: TokenText, text: str, before: str, behind: str
+) -> None:
+    spelled = to_bytes(text)
+    known = texts.encode(to_bytes(before) + spelled + to_bytes(behind))
+    assert quoted(spelled, known, texts) in ([], texts.encode(spelled))
+    assert Source(text, texts, known).unit_tokens == Source(text, texts).unit_tokens
+
+
+def test_a_text_that_the_prompt_shows_is_not_tokenized_again(texts: TokenText) -> None:
+    text = "```\n" + TEXT * 20 + "```"
+    assert quoted(text, texts.encode(f"say\n{text}\nedit it\n"), texts) == texts.encode(text)
+    assert quoted(text, texts.encode("something else"), texts) == []
+
+
 def test_every_kind_of_guess_has_a_weight_for_each_of_its_features() -> None:
     assert {kind: len(row.features) for kind, row in WEIGHTS.items()} == {
         kind: len(names) for kind, names in FEATURES.items()
