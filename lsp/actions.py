@@ -14,6 +14,7 @@ from specd.lsp.documents import Document
 from specd.lsp.editor_traits import Traits
 
 COMMAND: Final = "specd.rewrite"
+_WORDS: Final = 2000  # characters of a diagnostic that are told to the model
 _TITLE: Final = 80  # characters of an instruction that a menu shows
 
 
@@ -81,7 +82,7 @@ class _Maker:
         return self._action(title, instruction, self._where, types.CodeActionKind.RefactorRewrite, comment=comment)
 
     def fix(self, diagnostic: types.Diagnostic) -> types.CodeAction:
-        words = " ".join(str(diagnostic.message).split())
+        words = " ".join(str(diagnostic.message)[:_WORDS].split())
         place = types.Range(diagnostic.range.start, diagnostic.range.start)
         action = self._action(
             f"Fix with LLM: {words}", f"fix this problem: {words}", place, types.CodeActionKind.QuickFix

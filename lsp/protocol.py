@@ -48,6 +48,16 @@ class Protocol(LanguageServerProtocol):
         if future is not None:
             super()._handle_cancel_notification(msg_id)
 
+    def _handle_response(
+        self, msg_id: int | str, result: Any | None = None, error: types.ResponseError | None = None
+    ) -> None:
+        """An answer for which nobody waits any more (its job is over) is left out; pygls would raise."""
+        future = self._request_futures.get(msg_id)
+        if future is not None and future.cancelled():
+            del self._request_futures[msg_id]
+        else:
+            super()._handle_response(msg_id, result, error)
+
     # Handlers of the same names keep pygls's own text mirror, which costs tens of milliseconds a keystroke in a large
     # file and splits lines at characters that LSP does not; these only pass the message on.
 
@@ -72,6 +82,11 @@ class Protocol(LanguageServerProtocol):
         """The end of the message loop; `stdio.run` ends the process."""
         self.exit_status = 0 if self._shutdown else 1
         yield from ()
+
+    @property
+    def is_shut_down(self) -> bool:
+        """Only `exit` may follow ("Shutdown Request")."""
+        return bool(self._shutdown)
 
     def answer_error(self, number: int | str, code: int, message: str) -> None:
         """Answer a request that could not be read."""

@@ -28,6 +28,7 @@ _OTHERS: Final = 3  # documents whose text may be drafted from
 _OTHER_SIZE: Final = 1 << 15  # characters of each
 _HALF: Final = re.compile("[\ud800-\udfff]")
 _NO_CONTEXT: Final = re.compile("[\ud800-\udfff\ufffd]")
+_LONGEST_AGAIN: Final = 2000  # characters of an instruction that is offered again: each menu holds it
 _LARGEST_CHECK: Final = 16 * 2**20  # bytes of a file that are read to see whether it is UTF-8
 
 
@@ -89,7 +90,8 @@ class Rewrites:
         )
         self._number += 1
         number = f"{os.getpid()}-{self._number}"
-        self.last_instruction = params.instruction
+        if len(params.instruction) <= _LONGEST_AGAIN:
+            self.last_instruction = params.instruction
         progress = Progress(self._progress_client(), f"specd-{number}", "specd")
         job = Job(number, document, asked, request, self._editor, self.traits, self._timing, progress)
         self.jobs[number] = job

@@ -113,6 +113,9 @@ def _handle_one(data: Any, protocol: Protocol) -> None:
     if not isinstance(data, dict):
         return
     method, number = data.get("method"), data.get("id")
+    if protocol.is_shut_down and isinstance(method, str) and isinstance(number, int | str):
+        protocol.answer_error(number, types.ErrorCodes.InvalidRequest, "the server has been shut down")
+        return
     try:
         protocol.handle_message(protocol.structure_message(data))
     except JsonRpcException as error:

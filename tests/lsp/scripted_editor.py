@@ -37,6 +37,7 @@ class Habits:
     merges: bool = False
     takes: tuple[int, ...] | None = None
     progress: bool = True
+    progress_seconds: float = 0.0  # how late workDoneProgress/create is answered
     plugin: bool = False
 
 
@@ -224,8 +225,14 @@ class Editor:
                 threading.Timer(self.habits.answer_seconds, self._edit, [message]).start()
             else:
                 self._edit(message)
+        elif self.habits.progress_seconds and message["method"] == "window/workDoneProgress/create":
+            threading.Timer(self.habits.progress_seconds, self._answer_late, [message["id"]]).start()
         else:
             self.send({"id": message["id"], "result": None})
+
+    def _answer_late(self, number: int) -> None:
+        with contextlib.suppress(ValueError, BrokenPipeError):  # the server has ended meanwhile
+            self.send({"id": number, "result": None})
 
     def _edit(self, message: dict[str, Any]) -> None:
         self.on_edit()

@@ -1,16 +1,17 @@
 """A user, or a client, who does everything wrong: each time one clear answer, the text whole, and the server well."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from daemon_home import GRID, MESH, wait_for
+from daemon_home import GRID, MESH, Home, wait_for
 from scripted_editor import Buffer, Editor, Habits
 
 GetEditor = Callable[..., Editor]
 PLUGIN = Habits(plugin=True)
 MOST = 2**31 - 1
+CROWD = 60  # fewer than the daemon lets wait
 
 
 @pytest.fixture
@@ -220,3 +221,88 @@ def test_replies_and_notifications_out_of_nowhere_are_let_by(at: Editor) -> None
 @pytest.mark.parametrize("instruction", ["at once\nand\x00more\n\n", "at once " + "x" * 1_000_000], ids=["odd", "long"])
 def test_any_instruction_is_taken(at: Editor, instruction: str) -> None:
     assert rewrite(at, at.open(GRID), instruction)["outcome"] == "done"
+
+
+def test_a_very_long_instruction_or_diagnostic_does_not_swell_every_menu(at: Editor) -> None:
+    uri = at.open(GRID)
+    rewrite(at, uri, "at once, and shortly")
+    rewrite(at, uri, "nothing" + "x" * 1_000_000)
+    found = [{"range": places(0, 0, 0, 5), "message": "long " * 100_000}]
+    params = {"textDocument": {"uri": uri}, "range": places(0, 0, 3, 0), "context": {"diagnostics": found}}
+    actions = at.request("textDocument/codeAction", params)["result"]
+    assert "Rewrite again: at once, and shortly" in [action["title"] for action in actions]
+    assert all(len(str(action["command"])) < 10_000 for action in actions)
+
+
+def test_after_shutdown_requests_are_refused_and_exit_is_clean(replay: Home, editor_at: GetEditor) -> None:
+    one = editor_at(replay, PLUGIN)
+    one.request("shutdown", None)
+    assert one.request("specd/status", None)["error"]["code"] == -32600
+    one.notify("exit", None)
+    assert one.process.wait(10) == 0
+
+
+class OddEditor(Editor):
+    """Answers edits, or the request for a progress, in a way of its own."""
+
+    odd = ""
+
+    def _edit(self, message: dict[str, Any]) -> None:
+        number = message["id"]
+        if self.odd == "answers twice":
+            super()._edit(message)
+            self.send({"id": number, "result": {"applied": False}})
+        elif self.odd == "applies and says no":
+            super()._edit({**message, "id": "nobody asked"})
+            self.send({"id": number, "result": {"applied": False}})
+        elif self.odd in ("no progress", "silent"):
+            super()._edit(message)
+        else:
+            odd_answers = {"null": None, "a list": [1], "a word": {"applied": "yes"}}
+            self.send({"id": number, "result": odd_answers[self.odd]})
+
+    def _serve(self, message: dict[str, Any]) -> None:
+        if self.odd == "no progress" and message["method"] == "window/workDoneProgress/create":
+            self.send({"id": message["id"], "error": {"code": -32601, "message": "no"}})
+        elif self.odd != "silent" or message["method"] != "window/workDoneProgress/create":
+            super()._serve(message)
+
+
+@pytest.fixture
+def odd_editor(replay: Home) -> Iterator[OddEditor]:
+    one = OddEditor(replay, PLUGIN)
+    yield one
+    one.kill()
+
+
+@pytest.mark.parametrize("odd", ["answers twice", "applies and says no"])
+def test_what_the_buffer_shows_counts_and_not_what_the_client_says(odd_editor: OddEditor, odd: str) -> None:
+    uri = odd_editor.open(GRID)
+    odd_editor.odd = odd
+    result = rewrite(odd_editor, uri, "stream it")
+    assert (result["outcome"], result["hunks"], odd_editor.text(uri)) == ("done", 3, MESH)
+
+
+@pytest.mark.parametrize("odd", ["null", "a list", "a word"])
+def test_answers_that_are_none_end_in_a_conflict_and_change_nothing(odd_editor: OddEditor, odd: str) -> None:
+    uri = odd_editor.open(GRID)
+    odd_editor.odd = odd
+    result = rewrite(odd_editor, uri, "at once")
+    assert (result["outcome"], odd_editor.text(uri)) == ("conflict", GRID)
+    assert "the editor " in result["message"]
+
+
+@pytest.mark.parametrize("odd", ["no progress", "silent"])
+def test_a_progress_that_cannot_be_had_holds_nothing_up(odd_editor: OddEditor, odd: str) -> None:
+    odd_editor.odd = odd
+    uri = odd_editor.open(GRID)
+    assert rewrite(odd_editor, uri, "stream it")["outcome"] == "done"
+    assert odd_editor.text(uri) == MESH
+    assert odd_editor.progress("begin") == odd_editor.progress("end") == []
+
+
+def test_a_crowd_of_rewrites_all_end(at: Editor) -> None:
+    uris = [at.open(GRID + f"# {number}\n") for number in range(CROWD)]
+    numbers = [at.ask("specd/rewrite", {"uri": uri, "instruction": "at once"}) for uri in uris]
+    assert {at.answer(number, 60)["result"]["outcome"] for number in numbers} == {"done"}
+    assert [at.text(uri) for uri in uris] == [MESH + f"# {number}\n" for number in range(CROWD)]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from daemon_home import GRID, Home, wait_for
-from scripted_editor import VSCODE, Editor, span
+from scripted_editor import VSCODE, Editor, Habits, span
 
 GetEditor = Callable[..., Editor]
 
@@ -40,6 +40,17 @@ def test_a_wrong_option_is_said_and_the_server_works(replay: Home, editor_at: Ge
     assert at.wait_shown() == "specd: option 'stream' must be auto, always or never; the default is used."
     at.rewrite(at.open(GRID), "at once")
     assert at.wait_shown(2).startswith("specd: 3 hunks")
+
+
+def test_an_answer_for_which_nobody_waits_any_more_is_left_out(replay: Home, editor_at: GetEditor) -> None:
+    """The job is over before the editor has answered the request for its progress."""
+    at = editor_at(replay, Habits(progress_seconds=1.0))
+    uri = at.open(GRID)
+    at.rewrite(uri, "at once")
+    at.wait_shown()
+    time.sleep(1.5)
+    at.rewrite(uri, "nothing")
+    assert at.wait_shown(2) == "specd: no change needed"
 
 
 def test_the_server_ends_with_the_editors_process_even_if_the_pipe_stays_open(replay: Home) -> None:
