@@ -138,7 +138,7 @@ function M.cancel(all)
   for _, one in ipairs(found) do
     local client = vim.lsp.get_client_by_id(one.client_id)
     if client then
-      local arguments = { { uri = vim.uri_from_bufnr(one.bufnr) } }
+      local arguments = { one.name and { job = one.name } or { uri = vim.uri_from_bufnr(one.bufnr) } }
       client:request('workspace/executeCommand', { command = 'specd.cancel', arguments = arguments }, function() end)
     end
   end

@@ -111,12 +111,12 @@ end
 ---@param params table
 function M.on_region(params)
   local bufnr = apply.buffer_of(params.uri)
-  local job = bufnr and running[bufnr]
-  if not bufnr or not job then
-    return
+  local job, follower = running[bufnr], followers[bufnr]
+  if not bufnr or not job or not follower then
+    return -- it was closed meanwhile
   end
   job.name = params.job
-  local at = followers[bufnr].lines
+  local at = follower.lines
   marks.show_region(bufnr, at(params.version, params.startLine), at(params.version, params.endLine))
 end
 
@@ -128,8 +128,8 @@ function M.on_hunk(params)
     return
   end
   marks.remove_hunk(bufnr, params.number)
-  if params.removed then
-    return
+  if params.removed or params.version > vim.lsp.util.buf_versions[bufnr] then
+    return -- a version that is yet to come is one from before the buffer was read anew
   end
   follow(bufnr)
   local at = followers[bufnr].lines
@@ -189,10 +189,14 @@ vim.api.nvim_create_autocmd('LspProgress', {
 
 vim.api.nvim_create_autocmd('LspDetach', {
   group = group,
-  desc = 'specd: a rewrite ends with its server, or with its buffer',
+  desc = 'specd: a rewrite ends with its server',
   callback = function(event)
+    local client = vim.lsp.get_client_by_id(event.data.client_id)
+    if not client or client.name ~= 'specd' then
+      return
+    end
     local job = running[event.buf]
-    if job and job.client_id == event.data.client_id then
+    if job and client:is_stopped() then -- else it answers, that the document was closed
       M.finish(job, 'the language server has gone; what it has changed so far stays', vim.log.levels.WARN)
     end
     M._unfollow(event.buf)
