@@ -165,6 +165,23 @@ def test_a_buffer_that_is_not_modifiable_is_said(nvim: Callable[..., Nvim]) -> N
     assert at.text == GRID
 
 
+def test_a_conflict_is_a_hint_in_neovim_and_its_code_action_settles_it(nvim: Callable[..., Nvim]) -> None:
+    at = nvim()
+    at.rewrite("slowly")
+    line = GRID.split("\n").index("def trace(grid: Grid) -> int:")
+    at.api.current.buffer[line] = "def trace(mine) -> int:"
+    assert "1 of 3 hunks not applied" in at.wait_shown()
+    wait_for(lambda: at.api.exec_lua("return #vim.diagnostic.get(0)") == 1)
+    (hint,) = at.api.exec_lua("return vim.diagnostic.get(0)")
+    assert (hint["lnum"], hint["severity"]) == (line, 4)
+    at.api.current.window.cursor = (line + 1, 0)
+    at.api.exec_lua("""vim.lsp.buf.code_action({
+      apply = true, filter = function(action) return action.title == "Use specd's version" end,
+    })""")
+    wait_for(lambda: at.text == MESH)
+    wait_for(lambda: at.api.exec_lua("return #vim.diagnostic.get(0)") == 0)
+
+
 def test_a_code_action_with_a_command_runs_as_neovim_runs_it(nvim: Callable[..., Nvim]) -> None:
     at = nvim(0, presets={"Mesh": "at once"})
     at.api.exec_lua("vim.lsp.buf.code_action({ context = { only = { 'refactor.rewrite' } }, apply = true })")
