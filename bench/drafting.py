@@ -119,10 +119,10 @@ def corpus_cases(tokenizer: Tokenizer, corpus: Path, tokens: int) -> list[Case]:
 
 def run(case: Case, tokenizer: Tokenizer, k: int) -> tuple[float, list[float], list[bool], int]:
     """(seconds of construction, of each step, whether it was diverged, tokens emitted)."""
-    prompt = tokenizer.encode(f"```\n{case.shown}```\n\nChange it.\n```\n")
-    answer = tokenizer.encode(case.after + "```")
+    prompt = tokenizer.encode(f"```\n{case.shown}```\n\nChange it.\n")
+    answer = tokenizer.encode(f"```\n{case.after}```")
     began = time.thread_time()
-    proposer = EditProposer(tokenizer, case.before + "```", case.pairs, max_k=k)
+    proposer = EditProposer(tokenizer, f"```\n{case.before}```", case.pairs, max_k=k, known=prompt)
     build = time.thread_time() - began
     seq = Sequence(list(prompt), len(prompt))
     seconds: list[float] = []

@@ -55,11 +55,12 @@ class PredictedProposer:
 
 
 def _edit(case: Case, tokenizer: Tokenizer, k: int) -> Proposer:
-    return EditProposer(tokenizer, case.predicted, read_pairs(case.instruction), max_k=k, end_ids=(case.end_token,))
+    pairs, ends = read_pairs(case.instruction), (case.end_token,)
+    return EditProposer(tokenizer, case.predicted, pairs, max_k=k, end_ids=ends, known=case.prompt)
 
 
 def _edit_without_pairs(case: Case, tokenizer: Tokenizer, k: int) -> Proposer:
-    return EditProposer(tokenizer, case.predicted, max_k=k, end_ids=(case.end_token,))
+    return EditProposer(tokenizer, case.predicted, max_k=k, end_ids=(case.end_token,), known=case.prompt)
 
 
 PROPOSERS: dict[str, Callable[[Case, Tokenizer, int], Proposer | None]] = {

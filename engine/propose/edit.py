@@ -35,8 +35,9 @@ class EditProposer:
     """Drafts the rest of `predicted` as the edit so far would have it.
 
     predicted: the whole answer if nothing changed (fence, region, fence). pairs: substitutions that the instruction
-    names. end_ids: tokens that end the answer. known: tokens in which most of `predicted` may stand, such as the prompt:
-    then it is not tokenized again, which is most of the time that this takes. Any tokenizer whose tokens are runs of bytes will do.
+    names. end_ids: tokens that end the answer. known: tokens in which most of `predicted` may stand, such as the
+    prompt: then it is not tokenized again, which is most of the time that this takes. Any tokenizer whose tokens are
+    runs of bytes will do.
     """
 
     name = "edit"
