@@ -1,6 +1,10 @@
 // Whether a document may be changed. VS Code applies edits to read-only documents without a word, so we look first.
 
+import { constants } from "node:fs";
+import { access, stat } from "node:fs/promises";
 import * as vscode from "vscode";
+
+const WRITABLE_BITS = 0o222;
 
 /** Why the document may not be changed, for the user; undefined if it may. */
 export async function readOnlyReason(document: vscode.TextDocument): Promise<string | undefined> {
@@ -13,13 +17,19 @@ export async function readOnlyReason(document: vscode.TextDocument): Promise<str
             ([pattern, on]) => on && vscode.languages.match({ pattern }, document) > 0,
         );
     if (listed("readonlyInclude") && !listed("readonlyExclude")) return "this file is read-only (files.readonlyInclude)";
+    if (uri.scheme !== "file" || (await isWritable(uri.fsPath))) return undefined;
+    return "this file is read-only; make it writable first";
+}
+
+/** Whether a file that is there may be written; for root too, who may write everything. */
+async function isWritable(file: string): Promise<boolean> {
     try {
-        const stat = await vscode.workspace.fs.stat(uri);
-        if (stat.permissions !== undefined && stat.permissions & vscode.FilePermission.Readonly) {
-            return "this file is read-only; make it writable first";
-        }
+        if (!((await stat(file)).mode & WRITABLE_BITS)) return false;
     } catch {
-        return undefined; // not on disk yet: nothing forbids it
+        return true; // it is not on disk yet: nothing forbids it
     }
-    return undefined;
+    return access(file, constants.W_OK).then(
+        () => true,
+        () => false,
+    );
 }

@@ -137,7 +137,7 @@ export class Rewrites {
 
     private show({ level, text, canRevert }: Shown): void {
         this.log.debug(text);
-        this.status.tell(text.length > 120 ? `${text.slice(0, 119)}…` : text);
+        this.status.tell(text.length > 120 ? `${text.slice(0, 119)}…` : text, level === "status");
         if (level === "status") return;
         const buttons = [...(canRevert ? ["Revert"] : []), "Show Log"];
         const say = { info: vscode.window.showInformationMessage, warning: vscode.window.showWarningMessage };

@@ -22,9 +22,9 @@ export class StatusItem implements vscode.Disposable {
     }
 
     /** Show how a rewrite ended, for a while. */
-    tell(text: string): void {
+    tell(text: string, isGood: boolean): void {
         clearTimeout(this.timer);
-        this.outcome = text;
+        this.outcome = `${isGood ? "$(check)" : "$(info)"} ${text}`;
         this.timer = setTimeout(() => {
             this.outcome = "";
             this.update();
@@ -39,13 +39,13 @@ export class StatusItem implements vscode.Disposable {
         if (this.running.size) {
             this.say(`$(sync~spin) specd: ${this.running.text}`, "Click to cancel the rewrite (Escape in its editor)");
             this.item.command = "specd.cancel";
-        } else if (this.outcome) {
-            this.say(`$(check) ${this.outcome}`, "How the last rewrite ended. Click for more.");
         } else if (state === "failed") {
             this.say("$(warning) specd", this.problem());
             this.item.backgroundColor = new vscode.ThemeColor("statusBarItem.warningBackground");
         } else if (state === "starting") {
             this.say("$(loading~spin) specd", "specd is starting");
+        } else if (this.outcome) {
+            this.say(this.outcome, "How the last rewrite ended. Click for more.");
         } else {
             this.say("$(pencil) specd", state === "running" ? "specd is ready. Click for its status." : "specd is not running.");
         }

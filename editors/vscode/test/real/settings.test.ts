@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { type Bench, setUp, tearDown, withPicture } from "./bench";
+import { type Bench, picture, setUp, tearDown, withPicture } from "./bench";
 import { GRID, MESH } from "./home";
 import { shown } from "./window";
 
@@ -15,7 +15,6 @@ describe("settings and refusals in VS Code", { timeout: 600_000 }, () => {
         bench = await setUp();
         bench.home.write(FILE, GRID);
         bench.home.write("fixed.py", GRID, 0o444);
-        bench.home.write("listed.py", GRID);
         await bench.window.openFile(FILE);
         await bench.window.waitForText(GRID);
     });
@@ -23,8 +22,12 @@ describe("settings and refusals in VS Code", { timeout: 600_000 }, () => {
 
     test("a file that may not be written is refused, and is not changed", withPicture(() => bench, async ({ window, home }) => {
         await window.openFile("fixed.py");
-        await window.command("specd: Rewrite with LLM...").catch(() => undefined);
-        await window.page.waitForTimeout(500);
+        await window.press("Control+k", "Control+e");
+        await window.notification(/this file is read-only; make it writable first/);
+        await window.focus();
+        await window.press("Control+.");
+        await window.page.waitForSelector(":text('No code actions available'), .action-widget");
+        assert.equal(await window.page.locator(".action-widget :text('Rewrite: ')").count(), 0);
         await window.press("Escape");
         assert.equal(await window.text(), shown(GRID));
         assert.equal(home.read("fixed.py"), GRID);
@@ -32,10 +35,8 @@ describe("settings and refusals in VS Code", { timeout: 600_000 }, () => {
     }));
 
     test("presets of the settings are offered in place of the daemon's", withPicture(() => bench, async ({ window, home }) => {
-        home.machineSettings({ "specd.presets": { "Use meshes": "rename Grid to Mesh" } });
         await window.openFile(FILE);
-        await window.waitForStatus(/^specd$/);
-        await window.page.waitForTimeout(1500);
+        await window.restarted(() => home.machineSettings({ "specd.presets": { "Use meshes": "rename Grid to Mesh" } }));
         await window.selectAll();
         await window.press("Control+.");
         await window.page.click(".action-widget :text('Rewrite: Use meshes')");
@@ -45,24 +46,28 @@ describe("settings and refusals in VS Code", { timeout: 600_000 }, () => {
     }));
 
     test("in review by hunks nothing changes until the change is taken", withPicture(() => bench, async ({ window, home }) => {
-        home.machineSettings({ "specd.review": "hunks" });
-        await window.page.waitForTimeout(1500);
-        await window.waitForStatus(/^specd$/);
+        await window.restarted(() => home.machineSettings({ "specd.review": "hunks" }));
         await window.selectAll();
         await window.ask("rename Grid to Mesh");
-        await window.page.waitForSelector(".refactor-preview, .bulk-edit-panel", { timeout: 30_000 });
-        assert.equal(await window.text(), shown(GRID));
-        await window.command("Refactor Preview: Discard Refactoring");
-        assert.equal(await window.text(), shown(GRID));
-        await window.dismissNotifications();
+        const apply = window.page.locator(".part.panel a.monaco-button:has-text('Apply')");
+        await apply.waitFor();
+        await picture(bench, "review");
+        assert.ok(!(await window.text()).includes("Mesh"), "nothing has changed yet");
+        await window.page.locator(".part.panel .monaco-list-row:has-text('n, n') .monaco-checkbox, .part.panel .monaco-list-row:has-text('n, n') input").first().click();
+        await apply.click();
+        await window.waitForStatus(/1 hunk, .* you left 3 hunks out/);
+        await window.closePanel();
+        await window.waitForText(GRID.replace("Grid(n, n)", "Mesh(n, n)"), "the hunk that was taken");
+        await window.focus();
+        await window.press("Control+z");
+        await window.waitForText(GRID, "the old text");
     }));
 
     test("a command that is not there is said, with what to do", withPicture(() => bench, async ({ window, home }) => {
         home.machineSettings({ "specd.path": "/nowhere/specd" });
         await window.notification(/"\/nowhere\/specd" was not found; pip install specd/);
         await window.dismissNotifications();
-        home.machineSettings();
-        await window.waitForStatus(/^specd$/);
+        await window.restarted(() => home.machineSettings());
         await window.command("specd: Show Status");
         await window.notification(/the language server .* runs.*Daemon/);
         await window.dismissNotifications();
@@ -78,8 +83,8 @@ describe("settings and refusals in VS Code", { timeout: 600_000 }, () => {
     test("the bundled model rewrites the sample", { timeout: 300_000 }, withPicture(() => bench, async ({ window, home }) => {
         home.bundled();
         await window.command("specd: Open a Sample");
-        const before = await window.waitForText((text) => text.includes("class Grid:"), "the sample");
-        await window.page.keyboard.press("Control+a");
+        const before = await window.waitForText((text) => text.includes("def square(side: int) -> Grid:"), "the sample");
+        await window.selectAll();
         await window.ask("rename Grid to Mesh");
         const after = await window.waitForText((text) => text.includes("class Mesh:"), "the model's rewrite", 240);
         assert.ok(after.includes("def square(side: int) -> "), "the rest is there");

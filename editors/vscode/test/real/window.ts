@@ -98,6 +98,15 @@ export class Window {
         return this.until(`status ${pattern}`, () => this.status(), (text) => pattern.test(text), seconds);
     }
 
+    /** The language server stops and starts because of `cause`. */
+    async restarted(cause: () => void): Promise<void> {
+        const item = "#specd\\.specd\\.specd\\.status";
+        const starting = this.page.waitForSelector(`${item} .codicon-loading`);
+        cause();
+        await starting;
+        await this.page.waitForSelector(`${item} .codicon-pencil`);
+    }
+
     async waitForStatusBar(pattern: RegExp, seconds = 10): Promise<string> {
         const read = (): Promise<string> => this.page.locator(".statusbar").innerText();
         return this.until(`status bar ${pattern}`, read, (text) => pattern.test(text), seconds);
