@@ -40,10 +40,15 @@ def load_model(key: ModelKey, settings: Settings, progress: Callable[[float, str
         if settings.threads:
             torch.set_num_threads(settings.threads)
         _check_device(key.device)
-        loaded = engine.load(key.path, device=key.device, dtype=key.dtype, progress=progress)
-        progress(1.0, "loading the drafters" if key.draft or key.dflash else "warming up")
+
+        def weights(fraction: float, message: str) -> None:
+            progress(0.1 + 0.8 * fraction, message)
+
+        loaded = engine.load(key.path, device=key.device, dtype=key.dtype, progress=weights)
+        progress(0.9, "loading the drafters")
         draft = draft_model.load_draft_model(key.draft, loaded) if key.draft else None
         block = dflash.load_dflash(key.dflash, loaded.model) if key.dflash else None
+        progress(0.95, "measuring its steps")
         loaded.tokenizer.chat([{"role": "user", "content": "x"}])  # reads the chat template
         return EngineModel(loaded, Drafting(loaded, draft, block), prompt_form(loaded.path), settings.cache_memory)
 
@@ -65,7 +70,7 @@ class Drafting:
         self._encode = lru_cache(maxsize=16)(loaded.tokenizer.encode)  # texts to draft from seldom change
 
     def speculative(
-        self, asked: Asked, states: "dict[str, DrafterState]"
+        self, asked: Asked, states: "dict[str, DrafterState]", prompt: Sequence[int] = ()
     ) -> "tuple[Proposer | StepPolicy | None, tuple[Proposer, ...]]":
         """What `generate` is given, and the proposers in it. States that a proposer takes over leave `states`."""
         from specd import engine
@@ -81,7 +86,8 @@ class Drafting:
             return chosen, (chosen,)
         longest = min(how.k or LONGEST, LONGEST)
         ends = tuple(sorted(self._loaded.stop_ids))[:1]
-        edit = EditProposer(tokenizer, asked.prompt.predicted, asked.pairs, max_k=longest, end_ids=ends)
+        predicted = asked.prompt.predicted
+        edit = EditProposer(tokenizer, predicted, asked.pairs, max_k=longest, end_ids=ends, known=prompt)
         if how.proposer == "edit":
             return edit, (edit,)
         seeds = [self._encode(text) for text in asked.draft_texts]
@@ -158,7 +164,7 @@ class EngineModel:
             max_tokens = min(asked.max_tokens, self.window - len(ids))
             kept = self._take(ids, max_tokens)
             try:
-                speculative, proposers = self._drafting.speculative(asked, kept.states)
+                speculative, proposers = self._drafting.speculative(asked, kept.states, ids)
             except BaseException:
                 kept.free()
                 raise

@@ -44,9 +44,18 @@ def test_a_file_that_is_too_large_is_said_not_to_be_checked() -> None:
 
 
 def test_a_parser_that_gets_lost_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "LIMIT_SECONDS", 0.1)
+    asked: list[int] = []
+
+    def clock() -> float:
+        """A processor so slow that the time is over at the sixth look."""
+        asked.append(1)
+        return 0.0 if len(asked) < 6 else tree.LIMIT_SECONDS + 1
+
+    monkeypatch.setattr(tree.time, "thread_time", clock)
     found = parse("javascript", INTRICATE)
     assert found == Unparsed("the file is too intricate to parse in time")
+    assert len(asked) < 20, "of 256 pieces no more are given when the time is over"
+    asked.clear()
     assert isinstance(parse("javascript", "const a = 1\n"), Syntax), "the next text is parsed from its beginning"
 
 
