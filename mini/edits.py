@@ -90,16 +90,16 @@ def compound(rng: Random, region: Region) -> Made | None:
 
 # kind -> (share of training in percent, maker)
 KINDS: dict[str, tuple[float, Maker]] = {
-    "rename": (20, rename.rename),
-    "rename_hard": (13, rename.rename_hard),
-    "rename_several": (8, rename.rename_several),
+    "rename": (15, rename.rename),
+    "rename_hard": (18, rename.rename_hard),
+    "rename_several": (9, rename.rename_several),
     "rename_affix": (3, rename.rename_affix),
-    "rename_style": (4, rename.rename_style),
+    "rename_style": (8, rename.rename_style),
     "rename_cases": (1.2, rename.rename_cases),
     "swap_names": (0.8, rename.swap_names),
     "absent": (2, unable.absent),
     "unable": (2, unable.unable),
-    "literal": (5.5, values.literal),
+    "literal": (7, values.literal),
     "set_value": (3, values.set_value),
     "replace_fragment": (4, values.replace_fragment),
     "inline": (2, values.inline),

@@ -25,7 +25,7 @@ from specd.mini.tokenizer import END, START, FastEncoder
 
 IGNORE = -100  # label of an unused row
 MAX_DOCUMENTS = 208
-AMBIGUOUS, UNSEEN = 3.0, 4.0  # loss weights; a token that only copies has 1
+AMBIGUOUS, UNSEEN, NAMED = 3.0, 4.0, 4.0  # loss weights; a token that only copies has 1
 
 Encode = Callable[[str], list[int]]
 Ids = npt.NDArray[np.int32]
@@ -66,9 +66,10 @@ def encode_edit(edit: Edit, encode: Encode, tag: str) -> tuple[list[int], list[i
     return prompt, [*encode(region_answer(tag, edit.after)), END]
 
 
-def loss_weights(prompt: Sequence[int], answer: Sequence[int]) -> npt.NDArray[np.float16]:
+def loss_weights(prompt: Sequence[int], answer: Sequence[int], named: Sequence[int] = ()) -> npt.NDArray[np.float16]:
     """[len(answer)]: UNSEEN where the last three tokens never led to this token in the prompt, AMBIGUOUS where they
-    also led to another one, 1 where the prompt settles the token."""
+    also led to another one, NAMED where the token is one of `named`, the instruction's words (is this the name that is
+    meant, or one that begins like it?), 1 where the prompt settles the token."""
     p = np.array(prompt, np.int64)
     known = np.unique(p[:-3] << 39 | p[1:-2] << 26 | p[2:-1] << 13 | p[3:])
     contexts = known >> 13
@@ -78,6 +79,7 @@ def loss_weights(prompt: Sequence[int], answer: Sequence[int]) -> npt.NDArray[np
     pairs = here << 13 | a[3:]
     at = np.minimum(np.searchsorted(known, pairs), len(known) - 1)
     weights = np.where(choices > 1, AMBIGUOUS, 1.0)
+    weights = np.where(np.isin(a[3:], np.array(named, np.int64)), NAMED, weights)
     return np.where(known[at] == pairs, weights, UNSEEN).astype(np.float16)
 
 
@@ -130,7 +132,7 @@ class Packer:
 
 
 def packs(
-    maker: EditMaker, encode: Encode, size: int, longest: int, sizes: Callable[[], Sequence[tuple[float, int]]]
+    maker: EditMaker, encode: FastEncoder, size: int, longest: int, sizes: Callable[[], Sequence[tuple[float, int]]]
 ) -> Iterator[Pack]:
     """Packs without end. Documents over `longest` tokens are left out; what does not fit waits for the next."""
     waiting: list[tuple[list[int], list[int], npt.NDArray[np.float16]]] = []
@@ -145,7 +147,7 @@ def packs(
                 prompt, answer = encode_edit(edit, encode, tag)
                 if len(prompt) + len(answer) > min(longest, size):
                     continue
-                document = prompt, answer, loss_weights(prompt, answer)
+                document = prompt, answer, loss_weights(prompt, answer, encode.words(edit.instruction))
             if packer.fits(document[0], document[1]):
                 packer.add(*document)
             else:

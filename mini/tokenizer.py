@@ -91,6 +91,10 @@ class FastEncoder:
             ids += known
         return ids
 
+    def words(self, text: str) -> list[int]:
+        """The ids of those pieces of the text that hold a letter or a digit."""
+        return [id_ for piece in self._pieces(text) if any(map(str.isalnum, piece)) for id_ in self(piece)]
+
     def decode(self, ids: list[int]) -> str:
         return str(self._tokenizer.decode(ids, skip_special_tokens=False))
 

@@ -5,7 +5,7 @@ from tokenizers import Tokenizer
 
 from specd.daemon.rewrite.prompt import region_answer, region_message
 from specd.mini.edits import Edit, EditMaker, SourceFile
-from specd.mini.packing import AMBIGUOUS, IGNORE, UNSEEN, Packer, encode_edit, loss_weights, packs
+from specd.mini.packing import AMBIGUOUS, IGNORE, NAMED, UNSEEN, Packer, encode_edit, loss_weights, packs
 from specd.mini.tokenizer import END, START, FastEncoder
 
 EDIT = Edit("rename", "python", "def f(x):\n    return x", "rename f to g", "def g(x):\n    return x", "own")
@@ -44,6 +44,14 @@ def test_loss_weighs_what_copying_does_not_settle() -> None:
     assert weights[3] == AMBIGUOUS, "10 11 12 led to 20 and to 21"
     assert weights[4] == UNSEEN, "nothing in the prompt leads to 99"
     assert loss_weights([5, 6, 7, 8, 9, 6, 7, 8], [9])[0] == 1.0, "6 7 8 led to 9 only"
+    assert loss_weights([5, 6, 7, 8, 9, 6, 7, 8], [9], [9])[0] == NAMED, "the instruction speaks of 9"
+
+
+def test_an_instructions_words_are_its_names(data: Path) -> None:
+    encode = FastEncoder(data / "tokenizer.json")
+    words = encode.words("rename `total` to x2, please!")
+    assert set(encode("total") + encode("x")) <= set(words)
+    assert not set(encode("`") + encode("!")) & set(words)
 
 
 def test_rows_of_a_pack_point_one_before_their_labels(data: Path, files: list[SourceFile], pool: list[str]) -> None:
