@@ -3,12 +3,10 @@ needed."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence as Tokens
-from dataclasses import dataclass
-from itertools import accumulate
 from typing import NamedTuple
 
 from specd.engine.propose.edit_rules import Piece, Rule, RuleBook
-from specd.engine.propose.edit_source import Source, TokenText, is_seam
+from specd.engine.propose.edit_source import Source, TokenText
 
 MOST_ENCODED = 4096  # short texts, and rewritten units, whose tokens are remembered
 
@@ -21,14 +19,6 @@ class Chunk(NamedTuple):
     pieces: list[Piece] | None = None
 
 
-@dataclass(frozen=True)
-class _Places:
-    """Where a unit's tokens begin: byte offset -> index, and of those where none reaches across, in order."""
-
-    tokens: dict[int, int]
-    seams: list[int]
-
-
 class Rewriter:
     """Rewritten units and their tokens. A unit is rewritten anew when a rule changes, and tokenized anew if that
     changed its text."""
@@ -37,7 +27,6 @@ class Rewriter:
         self.source, self.rules, self.tokens = source, rules, tokens
         self._plain = [Chunk(ids) for ids in source.unit_tokens]
         self._units: dict[tuple[int, int], tuple[int, Chunk]] = {}  # (unit, shift) -> version of the rules, result
-        self._places: dict[int, _Places] = {}
         self._encoded: dict[str, list[int]] = {}
 
     def unit(self, unit: int, shift: int, extra: Rule | None = None) -> Chunk:
@@ -50,10 +39,7 @@ class Rewriter:
         if known is not None and known[0] == rules.version and extra is None:
             return known[1]
         pieces = shifted(source, rules.rewrite(first, last, extra), shift)
-        if known is not None and known[1].pieces == pieces:
-            chunk = known[1]
-        else:
-            chunk = Chunk(self.tokenize(unit, pieces), pieces)
+        chunk = known[1] if known is not None and known[1].pieces == pieces else Chunk(self.tokenize(pieces), pieces)
         if extra is None:
             if len(self._units) >= MOST_ENCODED:
                 self._units.clear()
@@ -85,19 +71,17 @@ class Rewriter:
         source, start = self.source, piece.start
         if piece.rule is not None or not piece.text or piece.text != source.text[start : piece.end]:
             return False
-        if start == source.unit_starts[unit]:
-            if source.cut_behind and self.tokens[token][-1:] == "\n" == source.text[start - 1 : start]:
-                return True
-            return unit > 0 and source.unit_tokens[unit - 1][-1:] == [token]
-        index = self._places_of(unit).tokens.get(start, 0)
-        return index > 0 and source.unit_tokens[unit][index - 1] == token
+        index = source.token_at.get(start, 0)
+        if index > 0 and source.tokens[index - 1] == token:
+            return True
+        begins_line = source.cut_behind and start == source.unit_starts[unit] and source.text[start - 1 : start] == "\n"
+        return begins_line and self.tokens[token][-1:] == "\n"
 
-    def tokenize(self, unit: int, pieces: list[Piece], context: str = "") -> list[int]:
-        """Tokens of `context` and the pieces behind it: the unit's own tokens wherever they copy it, between seams,
+    def tokenize(self, pieces: list[Piece], context: str = "") -> list[int]:
+        """Tokens of `context` and the pieces behind it: the source's own tokens wherever they copy it, between seams,
         and new ones around what was changed."""
-        places = self._places_of(unit)
-        at, seams = places.tokens, places.seams
-        own, text = self.source.unit_tokens[unit], self.source.text
+        source = self.source
+        own, at, seams, text = source.tokens, source.token_at, source.seams, source.text
         ids: list[int] = []
         pending = context  # text that waits to be tokenized
         last = len(pieces) - 1
@@ -120,17 +104,6 @@ class Rewriter:
             ids += own[at[begin] : at[stop]]
             pending = text[stop : piece.end]
         return ids + self.encode(pending) if pending else ids
-
-    def _places_of(self, unit: int) -> _Places:
-        places = self._places.get(unit)
-        if places is None:
-            texts, text = self.tokens, self.source.text
-            ends = accumulate(
-                map(len, map(texts.__getitem__, self.source.unit_tokens[unit])), initial=self.source.unit_starts[unit]
-            )
-            at = {offset: index for index, offset in enumerate(ends)}
-            places = self._places[unit] = _Places(at, [offset for offset in at if is_seam(text, offset)])
-        return places
 
 
 def shifted(source: Source, pieces: list[Piece], shift: int) -> list[Piece]:
@@ -193,7 +166,7 @@ class Plan:
         tokens, had it meant to go on like this."""
         rewriter, texts = self._rewriter, self._rewriter.tokens
         if line and pieces and rewriter.follows(line[-1], unit, pieces[0]):
-            return rewriter.tokenize(unit, pieces), True
+            return rewriter.tokenize(pieces), True
         begin = len(line)
         while begin > 0:
             begin -= 1
@@ -203,7 +176,7 @@ class Plan:
                 break
         given = list(line[begin:])
         context = texts.join(given)
-        ids = rewriter.tokenize(unit, pieces, context)
+        ids = rewriter.tokenize(pieces, context)
         if ids[: len(given)] == given:
             return ids[len(given) :], True
         offset = 0
@@ -213,7 +186,7 @@ class Plan:
                     return ids[index:], False
                 break
             offset += len(texts[token])
-        return rewriter.tokenize(unit, pieces), False
+        return rewriter.tokenize(pieces), False
 
     def grow(self, count: int) -> None:
         """Have at least `count` tokens, if the source holds so many."""

@@ -130,9 +130,8 @@ class RuleBook:
         head = None if extra is None else extra.pattern[0]
         pieces: list[Piece] = []
         at = copied = first
-        for index in range(first, last):
-            lexeme = lexemes[index]
-            if index < at or (lexeme not in by_first and lexeme != head):
+        for index in [i for i, lexeme in enumerate(lexemes[first:last], first) if lexeme in by_first or lexeme == head]:
+            if index < at:
                 continue
             rule = extra if extra is not None and extra.fits(source, index) else self.matching(index)
             if rule is None:

@@ -55,9 +55,10 @@ _LETTERS = frozenset(string.ascii_letters)
 _MARKS = frozenset(map(chr, range(128))) - _LETTERS
 
 
-def is_seam(text: str, at: int) -> bool:
-    """No byte-level tokenizer in use merges across this place: a letter stands before it and none behind."""
-    return not 0 < at < len(text) or (text[at - 1] in _LETTERS and text[at] in _MARKS)
+def seams_of(text: str, places: Iterable[int]) -> list[int]:
+    """Those of the places across which no byte-level tokenizer in use merges: a letter stands before, none behind."""
+    size, letters, marks = len(text), _LETTERS, _MARKS
+    return [at for at in places if at == 0 or at == size or (text[at - 1] in letters and text[at] in marks)]
 
 
 class TokenText(dict[int, str]):
@@ -140,6 +141,9 @@ class Source:
         self.unit_starts = [0, *cuts]
         borders = [0, *(ends[cut] for cut in cuts), len(ids)]
         self.unit_tokens = [ids[a:b] for a, b in pairwise(borders)]
+        self.tokens = ids
+        self.token_at = {0: 0, **ends}  # byte offset -> index of the token that begins there
+        self.seams = seams_of(self.text, self.token_at)  # of those offsets, in order
 
     def _cut_long(self, cuts: list[int], ends: dict[int, int]) -> list[int]:
         """`cuts` and those that long units need. ends: the bytes behind a token."""
@@ -154,7 +158,7 @@ class Source:
                 near = places[first : bisect_right(places, start + LONG_UNIT - SHORT_UNIT)] or places[first : first + 1]
                 if not near or near[0] >= stop:
                     break
-                start = next((place for place in reversed(near) if is_seam(self.text, place)), near[-1])
+                start = (seams_of(self.text, near) or near)[-1]
                 found.append(start)
             if stop < len(self.text):
                 found.append(stop)
