@@ -122,8 +122,41 @@ def test_closing_the_buffer_ends_it(nvim: Nvim) -> None:
     nvim.api.command("SpecdRewrite! hang")
     wait_for(lambda: len(nvim.hunks()) == 3)
     nvim.api.command("enew | bwipeout! grid.py")
-    nvim.wait_said("what it has changed so far stays")
+    assert "cancelled (the document was closed)" in nvim.wait_said()
     wait_for(lambda: nvim.home.client.status()["jobs"] == {"active": 0, "waiting": 0})
+
+
+def test_reading_the_file_again_ends_it_and_leaves_no_marks(nvim: Nvim) -> None:
+    nvim.api.command("SpecdRewrite! slowly")
+    wait_for(lambda: "class Mesh" in nvim.text)
+    nvim.api.command("edit!")
+    assert "cancelled (the document was closed)" in nvim.wait_said()
+    assert nvim.text == GRID
+    assert nvim.hunks() == nvim.marks("region") == []
+    nvim.api.command("SpecdRewrite! at once")
+    nvim.wait_said("3 hunks, ")
+
+
+def test_a_write_in_mid_stream_writes_whole_lines_and_the_rewrite_is_one_undo_all_the_same(nvim: Nvim) -> None:
+    nvim.api.command("SpecdRewrite! slowly")
+    wait_for(lambda: "class Mesh" in nvim.text)
+    nvim.api.command("write")
+    nvim.wait_said("3 hunks")
+    written = (nvim.home.work / "grid.py").read_text().split("\n")
+    assert all(line in (old, new) for line, old, new in zip(written, GRID.split("\n"), MESH.split("\n"), strict=True))
+    nvim.api.input("u")
+    assert nvim.text == GRID
+
+
+def test_stopping_the_server_is_told(start: StartNvim) -> None:
+    at = start()
+    at.api.command("SpecdRewrite! hang")
+    wait_for(lambda: len(at.hunks()) == 3)
+    at.lua("vim.lsp.enable('specd', false)")
+    message = at.wait_said()  # the server's last word, or, if it was too late for one, the plugin's
+    assert "3 hunks applied so far stay" in message or "the language server has gone" in message
+    assert at.marks("region") == []
+    assert at.lua("return require('specd.jobs').all()") == []
 
 
 def test_a_second_rewrite_of_the_same_buffer_waits_for_the_first(nvim: Nvim) -> None:
