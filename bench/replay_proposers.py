@@ -66,6 +66,7 @@ def _edit_without_pairs(case: Case, tokenizer: Tokenizer, k: int) -> Proposer:
 PROPOSERS: dict[str, Callable[[Case, Tokenizer, int], Proposer | None]] = {
     "plain": lambda case, tokenizer, k: None,
     "ngram": lambda case, tokenizer, k: NgramProposer(k),
+    "ngram8": lambda case, tokenizer, k: NgramProposer(k, max_n=8),  # the longest match of up to 8 tokens
     "suffix": lambda case, tokenizer, k: SuffixProposer(k),
     "predicted": lambda case, tokenizer, k: PredictedProposer([*tokenizer.encode(case.predicted), case.end_token], k),
     "ngram-tree": lambda case, tokenizer, k: TreeProposer([NgramBranches(k)], k),
