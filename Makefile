@@ -61,7 +61,7 @@ vsix: $(VSCODE)/node_modules/.ready
 # Skipped, with the reason, where there is no Chromium or code-server cannot be set up.
 test-vscode: $(READY) vsix
 	cd $(VSCODE) && npm run --silent test
-	@PATH="$(CURDIR)/$(BIN):$$PATH" sh $(VSCODE)/test/real/run.sh $(CODE_SERVER)
+	@OMP_NUM_THREADS=1 PATH="$(CURDIR)/$(BIN):$$PATH" sh $(VSCODE)/test/real/run.sh $(CODE_SERVER)
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -31,8 +31,10 @@ function given(name: string): string {
     return path.resolve(value);
 }
 
-export async function setUp(): Promise<Bench> {
+/** `prepare` is called before VS Code starts. */
+export async function setUp(prepare: (home: Home) => void = () => {}): Promise<Bench> {
     const home = new Home(given("SPECD"));
+    prepare(home);
     const server = new CodeServer(given("CODE_SERVER"), home);
     console.log(server.install(given("VSIX")).trim().split("\n").pop());
     const address = await server.start();

@@ -76,7 +76,7 @@ export class Home {
     }
 
     /** VS Code's settings of the user, read when its window opens. */
-    userSettings(): void {
+    userSettings(more: Record<string, unknown> = {}): void {
         const settings = {
             "security.workspace.trust.enabled": false,
             "workbench.startupEditor": "none",
@@ -90,6 +90,7 @@ export class Home {
             "editor.lightbulb.enabled": "on",
             "update.mode": "none",
             "extensions.autoCheckUpdates": false,
+            ...more,
         };
         writeFileSync(join(this.folder, "data/User/settings.json"), JSON.stringify(settings));
     }

@@ -12,8 +12,9 @@ skip() {
 chromium=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)}
 [ -n "$chromium" ] || skip "no Chromium was found; install one, or name it: make test-vscode CHROMIUM=/path/to/chromium"
 sh "$here/install-code-server.sh" "$1" || skip "code-server could not be set up (see above)"
+[ -z "${SCREENSHOTS:-}" ] || SCREENSHOTS=$(mkdir -p "$SCREENSHOTS" && cd "$SCREENSHOTS" && pwd)
 vsix=$(ls -t dist/specd-*.vsix | head -1)
-echo "testing $vsix in code-server with $chromium (about 3 minutes)"
+echo "testing $vsix in code-server with $chromium (about 5 minutes)"
 
 root=$PWD
 cd editors/vscode

@@ -1,0 +1,33 @@
+// A workspace that the user does not trust: rewrites work, and which program runs is not the workspace's to say.
+
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { type Bench, setUp, tearDown, withPicture } from "./bench";
+import { GRID, MESH } from "./home";
+
+describe("Restricted Mode in VS Code", { timeout: 300_000 }, () => {
+    let bench: Bench;
+
+    before(async () => {
+        bench = await setUp((home) => {
+            home.userSettings({
+                "security.workspace.trust.enabled": true,
+                "security.workspace.trust.startupPrompt": "never",
+                "security.workspace.trust.untrustedFiles": "open",
+            });
+            home.write("grid.py", GRID);
+            mkdirSync(join(home.work, ".vscode"));
+            home.write(".vscode/settings.json", JSON.stringify({ "specd.path": "/nowhere/else", "specd.args": ["x"] }));
+        });
+        await bench.window.openFile("grid.py");
+    });
+    after(() => tearDown(bench));
+
+    test("rewrites work there, by the user's own command", withPicture(() => bench, async ({ window }) => {
+        await window.waitForStatusBar(/Restricted Mode/);
+        await window.selectAll();
+        await window.ask("rename Grid to Mesh");
+        await window.waitForText(MESH, "the new text");
+    }));
+});
