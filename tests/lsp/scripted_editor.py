@@ -159,7 +159,7 @@ class Editor:
     def shown(self) -> list[str]:
         return [params["message"] for params in self.of("window/showMessage")]
 
-    def wait_shown(self, count: int = 1, seconds: float = 20) -> str:
+    def wait_shown(self, count: int = 1, seconds: float = 60) -> str:
         """The `count`th message that the user sees."""
         wait_for(lambda: len(self.shown) >= count, seconds)
         return self.shown[count - 1]
@@ -170,7 +170,7 @@ class Editor:
 
     # The wire.
 
-    def request(self, method: str, params: Any, seconds: float = 20) -> dict[str, Any]:
+    def request(self, method: str, params: Any, seconds: float = 60) -> dict[str, Any]:
         return self.answer(self.ask(method, params), seconds)
 
     def ask(self, method: str, params: Any) -> int:
@@ -180,7 +180,7 @@ class Editor:
             self.send({"id": number, "method": method, "params": params})
         return number
 
-    def answer(self, number: int, seconds: float = 20) -> dict[str, Any]:
+    def answer(self, number: int, seconds: float = 60) -> dict[str, Any]:
         wait_for(lambda: number in self._answers, seconds)
         return self._answers[number]
 
