@@ -69,6 +69,7 @@ export async function picture({ window }: Bench, name: string): Promise<void> {
     const folder = process.env["SCREENSHOTS"];
     if (!folder) return;
     mkdirSync(folder, { recursive: true });
+    await window.page.mouse.move(700, 540); // no hint of what the mouse was on
     await window.page.waitForTimeout(500); // what fades in is there
     await window.page.screenshot({ path: path.join(folder, `${name}.png`) });
 }
