@@ -1,14 +1,8 @@
-"""Everything around a rewrite: the prompt, cancelling, taking back, hunks, the code-action menu, what goes wrong."""
+"""Everything around a rewrite: the prompt, cancelling, taking back, hunks."""
 
-import os
-import signal
-from collections.abc import Callable
-
-from daemon_home import GRID, MESH, Home, wait_for
+from daemon_home import GRID, MESH, wait_for
 from real_nvim import Nvim
 
-StartNvim = Callable[..., Nvim]
-ERROR = 4
 SPY = """
 _G.sent = {}
 local client = vim.lsp.get_clients({ name = 'specd', bufnr = 0 })[1]
@@ -101,23 +95,6 @@ def test_an_undo_in_mid_stream_ends_it(nvim: Nvim) -> None:
     wait_for(lambda: nvim.hunks() == [])
 
 
-def test_a_conflict_is_a_diagnostic_and_settled_from_the_menu_as_an_undo_step_of_its_own(nvim: Nvim) -> None:
-    nvim.api.command("SpecdRewrite! slowly")
-    wait_for(lambda: "class Mesh" in nvim.text)
-    nvim.api.command("16s/)/, mine)/")
-    message = nvim.wait_said()
-    assert "the text changed under the rewrite: 1 of 3 hunks not applied (lines 16)" in message
-    mine = MESH.replace("(grid: Mesh)", "(grid: Grid, mine)")
-    assert nvim.text == mine
-    wait_for(lambda: nvim.lua("return #vim.diagnostic.get(0)") == 1)
-    nvim.api.input("16G")
-    nvim.lua("vim.lsp.buf.code_action({ apply = true, filter = function(a) return a.title:match('specd') end })")
-    wait_for(lambda: nvim.text == MESH)
-    assert nvim.lua("return #vim.diagnostic.get(0)") == 0
-    nvim.api.input("u")
-    assert nvim.text == mine
-
-
 def test_closing_the_buffer_ends_it(nvim: Nvim) -> None:
     nvim.api.command("SpecdRewrite! hang")
     wait_for(lambda: len(nvim.hunks()) == 3)
@@ -146,17 +123,6 @@ def test_a_write_in_mid_stream_writes_whole_lines_and_the_rewrite_is_one_undo_al
     assert all(line in (old, new) for line, old, new in zip(written, GRID.split("\n"), MESH.split("\n"), strict=True))
     nvim.api.input("u")
     assert nvim.text == GRID
-
-
-def test_stopping_the_server_is_told(start: StartNvim) -> None:
-    at = start()
-    at.api.command("SpecdRewrite! hang")
-    wait_for(lambda: len(at.hunks()) == 3)
-    at.lua("vim.lsp.enable('specd', false)")
-    message = at.wait_said()  # the server's last word, or, if it was too late for one, the plugin's
-    assert "3 hunks applied so far stay" in message or "the language server has gone" in message
-    assert at.marks("region") == []
-    assert at.lua("return require('specd.jobs').all()") == []
 
 
 def test_a_second_rewrite_of_the_same_buffer_waits_for_the_first(nvim: Nvim) -> None:
@@ -226,109 +192,3 @@ def test_a_mark_goes_when_its_lines_are_changed(nvim: Nvim) -> None:
     wait_for(lambda: nvim.hunks() == [(0, 1), (15, 16)])
     nvim.api.input("ggdd")
     wait_for(lambda: nvim.hunks() == [(14, 15)])
-
-
-def test_the_stock_code_action_menu_has_presets_and_asks_for_more(start: StartNvim) -> None:
-    at = start(opts="{ presets = { ['To meshes'] = 'at once' } }")
-    at.lua("vim.ui.select = function(items, options, done) _G.items = items; _G.choose = done end")
-
-    def menu() -> list[str]:
-        at.lua("_G.items = nil; vim.lsp.buf.code_action()")
-        wait_for(lambda: bool(at.lua("return _G.items ~= nil")))
-        return [str(title) for title in at.lua("return vim.tbl_map(function(i) return i.action.title end, _G.items)")]
-
-    assert menu() == ["Rewrite with LLM…", "Rewrite: To meshes"]
-    at.api.input("12G")
-    menu()
-    at.lua("_G.choose(_G.items[2])")
-    at.wait_said("1 hunk")
-    assert at.text == GRID.replace("grid = Grid", "grid = Mesh")
-    assert at.hunks() == [(11, 12)]
-    assert menu()[-1] == "Rewrite again: at once"
-    at.api.input("gg")
-    menu()
-    at.lua("_G.said = {}; vim.schedule(function() _G.choose(_G.items[1]) end)")
-    wait_for(lambda: at.mode == "c")
-    at.api.input("at once<CR>")
-    at.wait_said("1 hunk")
-    assert at.text == MESH.replace("(grid: Mesh)", "(grid: Grid)")
-
-
-def test_a_comment_that_asks_goes_with_the_edit(start: StartNvim) -> None:
-    at = start(text=GRID.replace("def make", "# specd: at once\ndef make"), opts="{ presets = {} }")
-    at.api.input("14G")
-    at.lua("vim.ui.select = function(items, options, done) done(items[1]) end")
-    at.lua("vim.lsp.buf.code_action()")
-    at.wait_said("hunk")
-    assert at.text == GRID.replace("grid = Grid", "grid = Mesh")
-
-
-def test_a_menu_that_is_older_than_the_text_is_refused(nvim: Nvim) -> None:
-    nvim.lua("_G.plain_select = vim.ui.select")
-    nvim.lua("vim.ui.select = function(items, options, done) _G.items = items; _G.choose = done end")
-    nvim.lua("_G.items = nil; vim.lsp.buf.code_action()")
-    wait_for(lambda: bool(nvim.lua("return _G.items ~= nil")))
-    nvim.api.input("ggO# typed<Esc>")
-    nvim.lua("_G.choose(_G.items[#_G.items]); vim.ui.select = _G.plain_select")
-    assert "the text has changed since the request was made" in nvim.wait_said()
-    assert nvim.text == "# typed\n" + GRID
-
-
-def test_a_read_only_buffer_a_nameless_one_and_no_file_are_refused_in_words(nvim: Nvim) -> None:
-    nvim.api.command("set readonly")
-    nvim.api.command("SpecdRewrite! at once")
-    assert "read-only" in nvim.wait_said()
-    nvim.api.command("enew")
-    nvim.api.command("SpecdRewrite! at once")
-    assert "has no name" in nvim.wait_said("name")
-    nvim.api.command("help")
-    nvim.api.command("setlocal modifiable noreadonly")
-    nvim.api.command("SpecdRewrite! at once")
-    assert "not a file" in nvim.wait_said("not a file")
-
-
-def test_a_buffer_that_becomes_unmodifiable_keeps_its_text_and_the_reason_is_said(nvim: Nvim) -> None:
-    nvim.api.command("SpecdRewrite! slowly")
-    nvim.api.command("set nomodifiable")
-    assert "the buffer is not modifiable" in nvim.wait_said()
-    assert nvim.text == GRID
-    nvim.api.command("set modifiable")
-
-
-def test_a_failure_of_the_engine_is_an_error_and_what_came_stays(nvim: Nvim) -> None:
-    nvim.api.command("SpecdRewrite! fail")
-    message = nvim.wait_said()
-    assert (message, ERROR) in nvim.said
-    assert nvim.marks("region") == []
-
-
-def test_a_daemon_that_is_killed_in_the_middle_is_told_and_started_again(own_replay: Home, start: StartNvim) -> None:
-    at = start(own_replay)
-    at.api.command("SpecdRewrite! hang")
-    wait_for(lambda: len(at.hunks()) == 3)
-    os.kill(own_replay.daemon_pid(), signal.SIGKILL)
-    assert "the daemon ended in the middle of the job" in at.wait_said()
-    assert at.marks("region") == []
-    assert at.text == MESH
-    at.api.command("SpecdRevert")
-    at.wait_said("took 3 hunks back")
-    at.api.command("SpecdRewrite! at once")
-    at.wait_said("3 hunks, ")
-    assert at.text == MESH
-
-
-def test_a_server_that_is_killed_is_told_and_started_again(start: StartNvim) -> None:
-    at = start()
-    at.api.command("SpecdRewrite! hang")
-    wait_for(lambda: len(at.hunks()) == 3)
-    server = at.lua("return vim.lsp.get_clients({ name = 'specd' })[1].rpc.is_closing and vim.fn.getpid()")
-    children = at.lua("return vim.api.nvim_get_proc_children(...)", server)
-    os.kill(int(children[0]), signal.SIGKILL)
-    assert "the language server has gone" in at.wait_said("gone")
-    assert at.marks("region") == []
-    wait_for(lambda: at.home.client.status()["jobs"] == {"active": 0, "waiting": 0})
-    at.lua("_G.said = {}")
-    at.api.command("silent! undo")
-    at.api.command("SpecdRewrite! at once")
-    at.wait_said("3 hunks")
-    assert at.text == MESH
