@@ -34,6 +34,7 @@ from specd.daemon.transport import Address
 
 SOURCE = Path(__file__).parents[1] / "src"
 PROGRAM = "".join(f"def step_{n}(grid):\n    return Grid({n}).get(grid)\n\n\n" for n in range(12))
+KEPT = 64  # MiB of kept prompts, which the daemon's memory may grow by
 BEFORE = f"class Grid:\n    pass\n\n\n{PROGRAM}"
 AFTER = BEFORE.replace("Grid", "Mesh")
 
@@ -46,7 +47,7 @@ class Home:
             (folder / name).mkdir(parents=True, mode=0o700)
         lines = [f'model = "{Path(model).resolve()}"'] if model else []
         (folder / "config/specd/config.toml").write_text(
-            "\n".join([*lines, "request_timeout = 1", "cache_memory = 64", ""])
+            "\n".join([*lines, "request_timeout = 1", f"cache_memory = {KEPT}", ""])
         )
         self.folder = folder
         self.environ = {
@@ -166,6 +167,7 @@ def load(home: Home, minutes: float, chance: random.Random) -> dict[str, Any]:
             "last_quarter_max": round(max(sample[0] for sample in samples[-quarter:])),
             "idle_before": round(idle_before),
             "idle_after": round(process.memory_info().rss / 2**20),
+            "kept_prompts_limit": KEPT,
         },
         "processes": [processes_before, len(home.processes())],
         "daemon_threads": [samples[0][1], process.num_threads()],
