@@ -9,7 +9,7 @@ function machine(files: string[], more: Partial<Machine> = {}): Machine {
     return {
         env: { PATH: "/usr/bin:/opt/bin", TOOLS: "/tools" },
         home: "/home/me",
-        folder: "/work",
+        folder: "/project",
         isExecutable: (file) => files.includes(file),
         isWindows: false,
         ...more,
@@ -18,17 +18,17 @@ function machine(files: string[], more: Partial<Machine> = {}): Machine {
 
 test("a name is looked up on the PATH, in its order", () => {
     assert.equal(find("specd", machine(["/opt/bin/specd", "/usr/bin/specd"])), "/usr/bin/specd");
-    assert.equal(find("specd", machine(["/work/specd"])), undefined);
+    assert.equal(find("specd", machine(["/project/specd"])), undefined);
 });
 
 test("a path is taken as it is, or from the workspace's folder", () => {
     assert.equal(find("/x/specd", machine(["/x/specd", "/usr/bin/specd"])), "/x/specd");
-    assert.equal(find(".venv/bin/specd", machine(["/work/.venv/bin/specd"])), "/work/.venv/bin/specd");
+    assert.equal(find(".venv/bin/specd", machine(["/project/.venv/bin/specd"])), "/project/.venv/bin/specd");
     assert.equal(find("~/bin/specd", machine(["/home/me/bin/specd"])), "/home/me/bin/specd");
 });
 
 test("variables of a setting are filled in", () => {
-    assert.equal(expand("${workspaceFolder}/a ${env:TOOLS} ${userHome} ${env:NONE}", machine([])), "/work/a /tools /home/me ");
+    assert.equal(expand("${workspaceFolder}/a ${env:TOOLS} ${userHome} ${env:NONE}", machine([])), "/project/a /tools /home/me ");
     assert.equal(expand("${workspaceFolder}/a", machine([], { folder: undefined })), "${workspaceFolder}/a");
 });
 
