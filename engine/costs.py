@@ -63,7 +63,8 @@ class CostTable:
         if change > 3.0:
             return
         self._factor *= 1.0 + _FOLLOW * change
-        self._verify[place] *= 1.0 + max(_OWN, 1.0 / (3 + self._seen[place])) * change
+        fresh = 1.0 / (3 + self._seen[place])
+        self._verify[place] *= 1.0 + max(_OWN, fresh if change < 0 else fresh / 2) * change  # noise only adds
         self._seen[place] += 1
         known = self._verify[place]  # the widest tried width so far: wider ones cost no less
         for wider in range(place + 1, len(self.widths)):
