@@ -40,7 +40,9 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python bench/steps.py
+	$(BIN)/python bench/plain.py
 	$(BIN)/python bench/edits.py
+	$(BIN)/python bench/drafting.py
 	$(BIN)/python bench/latency.py
 	$(BIN)/python bench/rewrite.py
 	$(BIN)/python bench/lsp.py

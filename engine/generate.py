@@ -121,6 +121,8 @@ def generate(
         raise ContextOverflow(
             f"the prompt has {len(ids)} tokens: no room to answer in a context of {model.config.max_positions}"
         )
+    if max_tokens is not None and max_tokens < 1:
+        raise ValueError(f"max_tokens must be 1 or more, not {max_tokens}")
     if stop_strings and tokenizer is None:
         raise ValueError("stop strings need a tokenizer")
     if accept not in ("exact", "rejection"):

@@ -21,8 +21,8 @@ show 'specd edit shapes.jl --instruction "rename Rect to Rectangle" --diff'
 specd edit shapes.jl --instruction "rename Rect to Rectangle" --diff
 show 'specd edit shapes.jl --instruction "rename Rect to Rectangle"        # the same, written to the file'
 specd edit shapes.jl --instruction "rename Rect to Rectangle"
-show 'specd edit shapes.jl --at 75 --instruction "rename total to sum_of_areas" --diff'
-specd edit shapes.jl --at 75 --instruction "rename total to sum_of_areas" --diff
+show 'specd edit shapes.jl --at 60 --instruction "rename best to winner" --diff'
+specd edit shapes.jl --at 60 --instruction "rename best to winner" --diff
 grep -q 'struct Rectangle <: Shape' shapes.jl
 
 cat <<'E2'

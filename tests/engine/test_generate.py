@@ -228,6 +228,9 @@ def test_bad_arguments_are_refused(loaded: Loaded) -> None:
         next(generate(loaded.model, []))
     with pytest.raises(ValueError, match="outside"):
         next(generate(loaded.model, [1, 100000]))
+    for count in (0, -1):
+        with pytest.raises(ValueError, match="max_tokens"):
+            next(generate(loaded.model, [1, 2], max_tokens=count))
     with pytest.raises(ValueError, match="tokenizer"):
         next(generate(loaded.model, [1], stop_strings=["x"]))
     with pytest.raises(ValueError, match="top_p"):
