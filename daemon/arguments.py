@@ -13,10 +13,11 @@ from specd.daemon.protocol import ContextFile, RewriteRequest, Sampling, Specula
 EXIT_CODES: Final = """\
 exit status:
   0    done
-  1    no change needed, or the model declined
+  1    no change needed, or the model declined; `specd status`: no daemon runs
   2    the command line or the settings are wrong
   3    a file was refused or could not be written; it is as it was
-  4    the model, the engine or the daemon failed; nothing was written
+  4    the model, the engine or the daemon failed, the answer broke off, or
+       `--guard refuse` refused the change; nothing was written
   130  interrupted"""
 
 _DESCRIPTION: Final = "Rewrites code by instruction with a model that a local daemon keeps warm."

@@ -64,11 +64,13 @@ def statistics(name: str, summary: Summary) -> str:
 
 
 def speed(summary: Summary) -> str:
-    """E.g. `412 tokens in 0.61 s · 17.2 tokens/step · 94 % drafted`. The time leaves queue and loading out."""
+    """E.g. `412 tokens in 0.61 s · 17.2 tokens/step · 94 % drafted`. The time leaves queue and loading out; loading
+    is told apart, if it took more than a second."""
     seconds = max(0.0, summary.total_seconds - summary.queue_seconds - summary.load_seconds)
+    loading = f" · {summary.load_seconds:.1f} s to load the model" if summary.load_seconds > 1 else ""
     return (
         f"{summary.tokens} tokens in {seconds:.2f} s · {summary.tokens_per_step:.1f} tokens/step"
-        f" · {100 * summary.drafted_share:.0f} % drafted"
+        f" · {100 * summary.drafted_share:.0f} % drafted{loading}"
     )
 
 

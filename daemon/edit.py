@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,7 @@ from specd.daemon.protocol import ContextFile, RewriteRequest
 from specd.daemon.record import Record
 from specd.daemon.rewrite.lines import split_lines
 
+_REST = re.compile(r"(?:lines? [\d-]+|what was not finished) (?:is|are) as before$")
 _BESIDE = 8  # other files of the command line that one may quote from
 
 
@@ -48,7 +50,9 @@ class Options(Record):
 
 
 class Result:
-    """What became of one file. before, text: the whole text then and now, where the outcome is Done."""
+    """What became of one file. before, text: the whole text then and now, where the outcome is Done. hunks: as they
+    came; those of another outcome are never written.
+    """
 
     def __init__(self, name: str, exit_code: int, message: str, outcome: Outcome | None = None) -> None:
         self.name = name
@@ -159,8 +163,8 @@ def _rewrite(text: str, name: str, options: Options, *, path: str | None = "") -
     where = f": {region.label}" if target.at is not None and region is not None else ""  # said, since it was found
     result = _result(name, where, outcome)
     result.region = region
+    result.hunks = hunks
     if isinstance(outcome, Done):
-        result.hunks = hunks
         result.before, result.text = text, _applied(text, hunks, outcome)
     return result
 
@@ -201,14 +205,25 @@ def _result(name: str, where: str, outcome: Outcome) -> Result:
             ]
             return Result(name, errors.NO_CHANGE, "\n".join(lines), outcome)
         case Declined(message):
-            return Result(name, errors.NO_CHANGE, f"{name}{where}: {message}", outcome)
+            return Result(name, errors.NO_CHANGE, f"{name}{where}: {_of_whole_file(message)}", outcome)
         case Truncated(message):
-            return Result(name, errors.FAILED, f"{name}{where}: {message}", outcome)
+            advice = "Raise --max-tokens, or rewrite less at once with --range A:B or --at LINE."
+            return Result(name, errors.FAILED, f"{name}{where}: {_of_whole_file(message)}. {advice}", outcome)
         case Cancelled(message):
             return Result(name, errors.FAILED, f"{name}: {message}; it is as it was. Run the command again.", outcome)
+        case Failed("guard", message):
+            refusal = f"the change would break it ({message}); nothing was written"
+            return Result(
+                name, errors.FAILED, f"{name}{where}: {refusal}. `--guard report` writes it all the same.", outcome
+            )
         case Failed():
             error = outcome.error()
             return Result(name, error.exit_code, f"{name}: {error}", outcome)
+
+
+def _of_whole_file(message: str) -> str:
+    """The daemon says which lines are as before, for editors that apply hunks as they come; here all lines are."""
+    return _REST.sub("nothing was written", message)
 
 
 def _failure(name: str, error: SpecdError) -> Result:
@@ -251,7 +266,7 @@ def _show(result: Result, options: Options) -> None:
         }
         print(json.dumps(data, ensure_ascii=False))
         return
-    if result.hunks and (options.shows_diff or sys.stdout.isatty()):
+    if result.exit_code == errors.DONE and (options.shows_diff or sys.stdout.isatty()):
         colour = display.wants_colour(sys.stdout)
         _print_text(display.unified_diff(result.before, result.hunks, result.name, colour=colour))
     print(_line(result), file=sys.stderr)

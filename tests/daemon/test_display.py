@@ -21,7 +21,9 @@ def test_the_statistics_line() -> None:
     assert (
         display.statistics("shapes.jl", SUMMARY)
         == "shapes.jl: 9 lines in 6 hunks · 412 tokens in 0.61 s · 17.2 tokens/step · 94 % drafted"
+        " · 1.5 s to load the model"
     )
+    assert display.speed(SUMMARY.replace(load_seconds=0.9)).endswith("% drafted")
     assert display.statistics("a", Summary(hunks=1, lines=1)).startswith("a: 1 line in 1 hunk · 0 tokens in 0.00 s")
 
 

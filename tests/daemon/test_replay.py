@@ -18,6 +18,8 @@ ANSWERS = [
     {"when": "cut", "text": "```\nclass Mesh:\n", "end": "length"},
     {"when": "hang", "swap": [["Grid", "Mesh"]], "end": "hang"},
     {"when": "talk", "text": f"```python\n{GRID.replace('Grid', 'Mesh')}```\n" + "I renamed it.\n" * 500},
+    {"when": "half", "text": f"```\n{GRID.replace('Grid', 'Mesh')[:300]}", "end": "length"},
+    {"when": "break", "swap": [["return grid", "return (grid"]]},
     {"when": "fail", "swap": [["Grid", "Mesh"]], "end": "fail"},
 ]
 
@@ -43,6 +45,34 @@ def test_a_replay_ends_as_its_file_says(replay: Home, instruction: str, outcome:
     assert isinstance(events[-1], outcome)
     assert sum(isinstance(event, OUTCOMES) for event in events) == 1
     assert sum(isinstance(event, HunkReady) for event in events) == hunks
+
+
+def test_an_edit_that_breaks_off_says_that_nothing_was_written_and_what_to_do(replay: Home) -> None:
+    path = replay.write("half.py", GRID)
+    done = replay.run("edit", path.name, "-i", "half")
+    assert done.returncode == 4
+    assert done.stderr == (
+        "specd: half.py: the answer broke off; nothing was written."
+        " Raise --max-tokens, or rewrite less at once with --range A:B or --at LINE.\n"
+    )
+    told = json.loads(replay.run("edit", path.name, "-i", "half", "--json").stdout)
+    assert (told["outcome"], told["written"]) == ("truncated", False)
+    assert len(told["hunks"]) == told["summary"]["hunks"] == 2
+    assert replay.run("edit", path.name, "-i", "half", "--diff").stdout == ""
+    assert path.read_text() == GRID
+
+
+def test_a_change_that_the_guard_refuses_is_told_with_the_way_around_it(replay: Home) -> None:
+    path = replay.write("broken.py", GRID)
+    done = replay.run("edit", path.name, "-i", "break", "--guard", "refuse")
+    assert done.returncode == 4
+    assert done.stderr == (
+        "specd: broken.py: the change would break it (line 13 does not parse; gone: trace); nothing was written."
+        " `--guard report` writes it all the same.\n"
+    )
+    assert path.read_text() == GRID
+    assert replay.run("edit", path.name, "-i", "break", "--guard", "report").returncode == 0
+    assert path.read_text() == GRID.replace("return grid", "return (grid")
 
 
 def test_hunks_come_at_the_pace_of_the_file(replay: Home) -> None:
