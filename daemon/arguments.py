@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -20,6 +21,19 @@ exit status:
        `--guard refuse` refused the change; nothing was written
   130  interrupted"""
 
+_OPTIONS: Final = {  # the protocol's fields, as the command line has them
+    "instruction": "--instruction",
+    "model": "--model",
+    "draft": "--draft",
+    "dflash": "--dflash",
+    "max_tokens": "--max-tokens",
+    "speculation.k": "--speculate",
+    "sampling.temperature": "--temperature",
+    "sampling.top_k": "--top-k",
+    "sampling.top_p": "--top-p",
+    "sampling.seed": "--seed",
+}
+
 _DESCRIPTION: Final = "Rewrites code by instruction with a model that a local daemon keeps warm."
 
 
@@ -28,6 +42,25 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(UsageError.exit_code, f"specd: {message}; see `{self.prog} --help`.\n")
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """What the command line says. Files may stand between options: argparse takes one run of them, we the others."""
+    parser = build()
+    args, rest = parser.parse_known_args(argv)
+    at = rest.index("--") if "--" in rest else len(rest)
+    wrong = [word for word in rest[:at] if word.startswith("-") and word != "-"]
+    files = rest[:at] + rest[at + 1 :]
+    if wrong or (files and args.command != "edit"):
+        what = " ".join(wrong or files)
+        parser.exit(
+            UsageError.exit_code, f"specd: unrecognized arguments: {what}; see `specd {args.command} --help`.\n"
+        )
+    try:
+        args.files = [*getattr(args, "files", ()), *map(_file, files)]
+    except argparse.ArgumentTypeError as error:
+        parser.exit(UsageError.exit_code, f"specd: {error}; see `specd edit --help`.\n")
+    return args
 
 
 def build() -> argparse.ArgumentParser:
@@ -55,7 +88,7 @@ def _add_edit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    edit.add_argument("files", nargs="*", type=Path, metavar="FILE", help="text files; - is standard input")
+    edit.add_argument("files", nargs="*", type=_file, metavar="FILE", help="text files; - is standard input")
     edit.add_argument("-i", "--instruction", required=True, metavar="TEXT", help="what to change")
     where = edit.add_mutually_exclusive_group()
     where.add_argument("--range", type=_line_range, metavar="A:B", help="rewrite lines A to B only (1 is the first)")
@@ -65,7 +98,7 @@ def _add_edit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     edit.add_argument("--json", action="store_true", help="print one JSON object a file")
     edit.add_argument("--stdin", action="store_true", help="text in, text out; FILE only names it")
     edit.add_argument("--atomic", action="store_true", help="write all files or none")
-    edit.add_argument("--context", action="append", default=[], type=Path, metavar="FILE", help="quote from FILE too")
+    edit.add_argument("--context", action="append", default=[], type=_file, metavar="FILE", help="quote from FILE too")
     edit.add_argument("--no-daemon", action="store_true", help="run the model in this process")
     model = edit.add_argument_group("model")
     model.add_argument("--model", metavar="FOLDER", help="a folder with a Qwen3 model (default: the setting)")
@@ -82,7 +115,7 @@ def _add_edit(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         action="store_true",
         help="with a temperature: judge drafts by min(1, p/q); a seed then need not repeat its answer",
     )
-    model.add_argument("--max-tokens", type=int, metavar="N", help="longest answer")
+    model.add_argument("--max-tokens", type=int, metavar="N", help="longest answer; 0: the setting")
     model.add_argument("--guard", choices=("report", "refuse", "off"), help="what to do with broken syntax")
 
 
@@ -120,6 +153,7 @@ def edit_options(args: argparse.Namespace) -> Options:
         raise UsageError("standard input is one text; name one FILE at most with it.")
     if args.atomic and len({os.path.realpath(path) for path in args.files}) < len(args.files):
         raise UsageError("a file is named twice; with --atomic name each once.")
+    _check_instruction(args.instruction)
     request = RewriteRequest(
         target=Target(text=" ", lines=args.range, at=args.at),
         instruction=args.instruction,
@@ -132,7 +166,11 @@ def edit_options(args: argparse.Namespace) -> Options:
         ),
         context=tuple(ContextFile(os.path.abspath(path)) for path in args.context),
     )
-    parse_rewrite(wire.to_json(request))  # the daemon's own checks, before anything is read or started
+    try:
+        parse_rewrite(wire.to_json(request))  # the daemon's own checks, before anything is read or started
+    except UsageError as error:
+        field, space, rest = str(error).partition(" ")
+        raise UsageError(_OPTIONS.get(field, field) + space + rest) from None
     return Options(
         request=request,
         shows_diff=args.diff,
@@ -152,6 +190,22 @@ def _model(name: str | None) -> str | None:
         return str(path.absolute()) if path.exists() or name.startswith((".", "/", "~")) else name
     except (OSError, ValueError, RuntimeError):  # no name at all: the daemon's own check says so
         return name
+
+
+def _check_instruction(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        byte = ord(text[error.start]) & 0xFF  # Python has a byte of the command line that is no UTF-8 as U+DC80 and on
+        raise UsageError(
+            f"--instruction is not UTF-8: byte 0x{byte:02x} at character {error.start + 1}; write it in UTF-8."
+        ) from None
+
+
+def _file(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("a FILE's name is empty")
+    return Path(text)
 
 
 def _port(text: str) -> int:

@@ -15,7 +15,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in ("stdout", "stderr"):  # None where the shell closed them
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
-    args = arguments.build().parse_args(argv)
+    args = arguments.parse(argv)
     try:
         status = _run(args)
         sys.stdout.flush()

@@ -125,7 +125,8 @@ class Target(Record):
 class RewriteRequest(Record):
     """Rewrite a part of a text by instruction. None takes the daemon's setting.
 
-    model: a folder (absolute) or a hub name. max_tokens: tokens the answer may have.
+    model: a folder (absolute) or a hub name. max_tokens: tokens the answer may have; 0 takes
+    the setting too.
     client: whose job this is, for fairness between clients; any string, such as "nvim-4711".
     """
 
@@ -168,10 +169,13 @@ def parse_rewrite(data: Any) -> RewriteRequest:
     sampling = request.sampling
     _within("sampling.temperature", sampling.temperature, 0, 100)
     _within("sampling.top_k", sampling.top_k, 0, 2**31)
-    _within("sampling.top_p", sampling.top_p, 1e-6, 1)
+    _require(
+        sampling.top_p is None or 0 < sampling.top_p <= 1,
+        f"sampling.top_p must be above 0 and at most 1, not {sampling.top_p}",
+    )
     _within("sampling.min_p", sampling.min_p, 0, 1)
     _within("sampling.seed", sampling.seed, 0, 2**63 - 1)
-    _within("max_tokens", request.max_tokens, 1, 2**31)
+    _within("max_tokens", request.max_tokens, 0, 2**31)
     _within("speculation.k", request.speculation.k, 0, 4096)
     return request
 
@@ -221,5 +225,10 @@ def _require(holds: bool, message: str) -> None:
 
 
 def _within(field: str, value: float | None, least: float, most: float) -> None:
+    bounds = (
+        f"from {least} to {most}"
+        if most < 2**31
+        else f"{least} or more" + f", at most {most}" * bool(value and value > most)
+    )
     # written so that NaN is outside too
-    _require(value is None or least <= value <= most, f"{field} must be from {least:.19g} to {most:.19g}, not {value}")
+    _require(value is None or least <= value <= most, f"{field} must be {bounds}, not {value}")

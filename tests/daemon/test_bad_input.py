@@ -80,12 +80,35 @@ def test_no_file_at_all(noise: Home) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
-    [("--temperature", "-1"), ("--top-p", "2"), ("--speculate", "-3"), ("--max-tokens", "0"), ("--temperature", "nan")],
+    ("option", "value", "bounds"),
+    [
+        ("--temperature", "-1", "from 0 to 100"),
+        ("--temperature", "nan", "from 0 to 100"),
+        ("--top-p", "3", "above 0 and at most 1"),
+        ("--top-p", "0", "above 0 and at most 1"),
+        ("--top-k", "-1", "0 or more"),
+        ("--speculate", "-3", "from 0 to 4096"),
+        ("--max-tokens", "-1", "0 or more"),
+    ],
 )
-def test_numbers_out_of_bounds(noise: Home, option: str, value: str) -> None:
-    path = noise.write("numbers.py", GRID)
-    refused(noise.edit(path, f"{option}={value}"), 2, "must be from")
+def test_a_number_out_of_bounds_is_told_with_its_option_and_the_bounds(
+    home: Home, option: str, value: str, bounds: str
+) -> None:
+    path = home.write("numbers.py", GRID)
+    refused(home.edit(path, f"{option}={value}"), 2, f"specd: {option} must be {bounds}, not {value}")
+
+
+def test_an_instruction_that_is_no_utf_8(home: Home) -> None:
+    path = home.write("latin.py", GRID)
+    command = [*home.command("edit", path.name, "-i"), b"caf\xe9"]
+    environ = {**home.environ, "PYTHONUTF8": "1"}
+    done = subprocess.run(command, cwd=home.work, env=environ, capture_output=True, text=True)
+    refused(done, 2, "--instruction is not UTF-8: byte 0xe9 at character 4")
+
+
+@pytest.mark.parametrize("args", [("edit", "", "-i", RENAME), ("edit", "-i", RENAME, "--dry-run", "")])
+def test_a_file_without_a_name(home: Home, args: tuple[str, ...]) -> None:
+    refused(home.run(*args), 2, "name is empty")
 
 
 def test_a_model_folder_that_does_not_exist(noise: Home) -> None:

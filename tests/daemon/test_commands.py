@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from daemon_home import Home, wait_for
 
-from specd.daemon import doctor
+from specd.daemon import arguments, doctor
 from specd.daemon.arguments import EXIT_CODES
 from specd.daemon.errors import DONE, FAILED, INTERRUPTED, NO_CHANGE, REFUSED, USAGE
 
@@ -103,6 +103,27 @@ def test_help_documents_every_exit_status(home: Home) -> None:
     assert EXIT_CODES in out
     for code in (DONE, NO_CHANGE, USAGE, REFUSED, FAILED, INTERRUPTED):
         assert f"\n  {code:<4} " in EXIT_CODES
+
+
+@pytest.mark.parametrize(
+    ("words", "files"),
+    [
+        ("d.py -i x c.py --dry-run", ["d.py", "c.py"]),
+        ("-i x c.py --dry-run d.py --at 1 e.py", ["c.py", "d.py", "e.py"]),
+        ("--dry-run -i x -", ["-"]),
+        ("c.py -i x --at 1 -- -odd.py", ["c.py", "-odd.py"]),
+        ("-i x -- -odd.py c.py", ["-odd.py", "c.py"]),
+    ],
+)
+def test_files_may_stand_between_options(words: str, files: list[str]) -> None:
+    assert list(map(str, arguments.parse(["edit", *words.split()]).files)) == files
+
+
+@pytest.mark.parametrize("command", ["edit a -i x --nope", "edit -i x a --diff --nope b", "status more"])
+def test_what_is_not_known_names_the_help_of_its_command(home: Home, command: str) -> None:
+    done = home.run(*command.split())
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"see `specd {command.split()[0]} --help`.\n")
 
 
 @pytest.mark.parametrize(

@@ -238,7 +238,7 @@ def test_a_name_that_is_none_is_refused_in_a_line(warm: Home) -> None:
     path = warm.write("name.py", GRID)
     done = warm.edit(path, "--model", "a" * 5000)
     assert done.returncode == 2
-    assert done.stderr.startswith("specd: model must be a folder or a hub name, not 'aaa")
+    assert done.stderr.startswith("specd: --model must be a folder or a hub name, not 'aaa")
     assert done.stderr.count("\n") == 1
 
 

@@ -54,7 +54,7 @@ requests = st.builds(
     target=targets,
     instruction=text.filter(str.strip),
     model=maybe(name),
-    max_tokens=maybe(st.integers(1, 2**31)),
+    max_tokens=maybe(st.integers(0, 2**31)),
     guard=maybe(st.sampled_from(["report", "refuse", "off"])),
     sampling=st.builds(
         Sampling, maybe(st.floats(0, 100)), maybe(count), maybe(st.floats(0.1, 1)), maybe(share), maybe(count)
@@ -129,10 +129,12 @@ VALID: dict[str, Any] = {"target": {"text": "a\n"}, "instruction": "x"}
         ({"sampling": {"seed": True}}, "sampling.seed: must be a whole number, not true or false"),
         ({"guard": "maybe"}, "guard: must be one of 'report', 'refuse', 'off'"),
         ({"context": [{"text": "b"}]}, "context[0].path: is missing"),
-        ({"max_tokens": 0}, "max_tokens must be from 1"),
+        ({"max_tokens": -1}, "max_tokens must be 0 or more, not -1"),
         ({"model": "a" * 5000}, "model must be a folder or a hub name, not 'aaa"),
         ({"model": "a\nb"}, "model must be a folder or a hub name, not 'a\\nb'"),
         ({"speculation": {"dflash": "\0"}}, "dflash must be a folder"),
+        ({"sampling": {"top_p": 0}}, "sampling.top_p must be above 0 and at most 1, not 0"),
+        ({"sampling": {"top_p": float("nan")}}, "sampling.top_p must be above 0"),
         ({"speculation": {"k": -1}}, "speculation.k must be from 0"),
     ],
 )
