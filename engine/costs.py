@@ -1,11 +1,11 @@
 """What a step costs on this machine: seconds of a verify step by its number of rows, seconds of each proposer's draft.
 
-A step function, never interpolated below its grid: where steps run at fixed widths, the cost between two widths is the
-upper one's. Measured at load, and followed while jobs run. Noise only ever adds time, so measurements bound each other:
-fewer rows cost no more, and a wide step no more than the narrow ones that add up to it. What moves while jobs run is
-mostly common to all widths (a longer context, a busier machine), so one factor follows fast and each width's own cost
-slowly. A width that no job has run yet looks a little cheaper with every narrower step, until it is tried: a bad moment
-at load must not shut it out for good.
+A step function where steps run at fixed widths (one CUDA graph each): between two of them the cost is the upper one's.
+Elsewhere the cost lies between theirs. Measured at load, and followed while jobs run. Noise only ever adds time, so
+measurements bound each other: fewer rows cost no more, and a wide step no more than the narrow ones that add up to it.
+What moves while jobs run is mostly common to all widths (a longer context, a busier machine), so one factor follows
+fast and each width's own cost slowly. A width that no job has run yet looks a little cheaper with every narrower step,
+until it is tried: a bad moment at load must not shut it out for good.
 """
 
 import time
@@ -28,11 +28,17 @@ _HOPE = 0.99  # what a width's own cost is multiplied by at every step until the
 class CostTable:
     """Seconds of a verify step for each of `widths` rows, ascending, and of a draft by proposer name.
 
-    frozen: measurements that come later are ignored, so that decisions can be replayed.
+    stepped: steps run at these widths only, rows between two of them are padded to the upper one. frozen: measurements
+    that come later are ignored, so that decisions can be replayed.
     """
 
     def __init__(
-        self, verify: dict[int, float], draft: dict[str, float] | None = None, *, frozen: bool = False
+        self,
+        verify: dict[int, float],
+        draft: dict[str, float] | None = None,
+        *,
+        stepped: bool = True,
+        frozen: bool = False,
     ) -> None:
         if not verify or min(verify) != 1:
             raise ValueError("a cost table needs the cost of one row")
@@ -41,6 +47,7 @@ class CostTable:
         self._factor = 1.0
         self._seen = [0] * len(self.widths)
         self._draft = dict(draft or {})
+        self.stepped = stepped
         self.frozen = frozen
 
     def verify(self, rows: int) -> float:
@@ -48,7 +55,11 @@ class CostTable:
         place = bisect_left(self.widths, rows)
         if place == len(self.widths):
             return self._factor * self._verify[-1] * rows / self.widths[-1]
-        return self._factor * self._verify[place]
+        cost, width = self._verify[place], self.widths[place]
+        if not self.stepped and place and rows < width:
+            below, least = self.widths[place - 1], self._verify[place - 1]
+            cost = least + (cost - least) * (rows - below) / (width - below)
+        return self._factor * cost
 
     def draft(self, name: str) -> float:
         """Seconds of a draft; 0 for a proposer that has not been measured."""
@@ -111,7 +122,8 @@ def measure(model: Qwen3, widths: Iterable[int] = WIDTHS, *, budget: float = 1.0
     for rows in fitting[len(seconds) :]:
         (a, x), (b, y) = list(seconds.items())[-2:]
         seconds[rows] = y + max(0.0, y - x) / (b - a) * (rows - b)
-    return CostTable(dict(zip(fitting, tightened(fitting, [seconds[rows] for rows in fitting]), strict=True)))
+    costs = dict(zip(fitting, tightened(fitting, [seconds[rows] for rows in fitting]), strict=True))
+    return CostTable(costs, stepped=model.device.type != "cpu")
 
 
 def tightened(widths: Sequence[int], seconds: Sequence[float]) -> list[float]:

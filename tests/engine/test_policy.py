@@ -131,6 +131,8 @@ def test_decisions_can_be_replayed() -> None:
 def test_a_cost_table_is_a_step_function_and_follows_what_it_sees() -> None:
     table = CostTable({1: 1.0, 4: 2.0, 16: 3.0})
     assert [table.verify(rows) for rows in (1, 2, 4, 5, 16, 32)] == [1.0, 2.0, 2.0, 3.0, 3.0, 6.0]
+    between = CostTable({1: 1.0, 4: 2.0, 16: 3.0}, stepped=False)
+    assert [between.verify(rows) for rows in (1, 4, 10, 16, 32)] == [1.0, 2.0, 2.5, 3.0, 6.0]
     for _ in range(100):
         table.saw_verify(4, 5.0)
     assert table.verify(4) == pytest.approx(5.0, rel=0.01)
