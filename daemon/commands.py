@@ -16,7 +16,9 @@ def status_command(*, as_json: bool) -> int:
     try:
         status = Client(address).status()
     except DaemonUnavailable:
-        print(json.dumps({"state": "stopped"}) if as_json else f"no daemon runs at {address}; `specd edit` starts one.")
+        print(
+            json.dumps({"state": "stopped"}) if as_json else f"no daemon runs at {address}; {lifecycle.how_to_start()}."
+        )
         return errors.NO_CHANGE
     print(json.dumps(status, indent=2) if as_json else describe(status))
     return errors.DONE
@@ -32,6 +34,7 @@ def describe(status: dict[str, Any]) -> str:
     ]
     for model in status["models"]:
         lines.append(f"model     {model['path']}: {model['state']}")
+        lines += [f"          {kind} {model[kind]}" for kind in ("dflash", "draft") if model[kind]]
         if model["state"] != "ready":
             share = f" ({100 * model['progress']:.0f} %)" if model["state"] == "loading" else ""
             lines.append(f"          {model['message']}{share}")

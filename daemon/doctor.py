@@ -134,7 +134,7 @@ def _daemon() -> Finding:
     except errors.DaemonUnavailable:
         if lifecycle.is_alive(address):
             return Finding("daemon", "warn", f"one holds {address} but does not answer; `specd stop --now`, or kill it")
-        return Finding("daemon", "ok", f"none runs at {address}; the first `specd edit` starts one")
+        return Finding("daemon", "ok", f"none runs at {address}; {lifecycle.how_to_start()}")
     except SpecdError as error:
         return Finding("daemon", "bad", str(error).replace("\n", " "))
 

@@ -62,6 +62,13 @@ def with_daemon(call: Callable[[Client], T], *, name: str | None = None, say: Sa
     raise DaemonUnavailable(f"the daemon does not stay up; see {paths.log_path()}.")
 
 
+def how_to_start() -> str:
+    """What a user whose daemon does not run has to know."""
+    if transport.given_address():
+        return f"start it there, or unset {transport.ADDRESS_VARIABLE}"
+    return "`specd edit` starts one"
+
+
 def start(address: Address) -> None:
     """Start a daemon at `address` and wait until it listens. Does nothing if one does. Raises what kept it from it."""
     starting = FileLock(transport.lock_path(address).with_suffix(".start"))

@@ -72,6 +72,11 @@ class Load(Generic[M]):
         return self.model
 
     @property
+    def age(self) -> float:
+        """Seconds since it ended or was last used."""
+        return time.monotonic() - self.last_used
+
+    @property
     def state(self) -> str:
         """loading, ready or failed."""
         if not self.ended.is_set():
@@ -104,9 +109,9 @@ class ModelPool(Generic[M]):
             return fresh
 
     def loads(self) -> list[Load[M]]:
-        """All loads, running and ended."""
+        """All loads, running and ended, a failed one last."""
         with self._lock:
-            return list(self._loads.values())
+            return sorted(self._loads.values(), key=lambda load: load.state == "failed")
 
     def acquire(self, load: Load[M]) -> M:
         """The model, held by a job until `release`: it will not be unloaded."""
@@ -176,6 +181,8 @@ class ModelPool(Generic[M]):
                 load.error = EngineFailed(
                     f"cannot load the model {load.key.path}: {type(error).__name__}; see the log."
                 )
+        if load.error is None:
+            load.message = ""
         load.seconds = time.monotonic() - load.began
         load.last_used = time.monotonic()
         load.ended.set()
@@ -192,7 +199,8 @@ class ModelPool(Generic[M]):
             ready = [load for load in self._loads.values() if load.state == "ready"]
             unused = sorted((load for load in ready if not load.users), key=lambda load: load.last_used)
             extra = unused[: max(0, len(ready) - self._keep)]
-            failed = [load for load in self._loads.values() if load.state == "failed"]  # the latest is kept, to be told
+            # of failed loads the latest is kept, to be told
+            failed = [load for load in self._loads.values() if load.state == "failed"]
             for load in (*extra, *sorted(failed, key=lambda load: load.last_used)[:-1]):
                 del self._loads[load.key]
         for load in extra:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from specd.daemon import __version__, logs, paths
 from specd.daemon.generation import Served
@@ -28,6 +28,8 @@ from specd.daemon.trace import JobTrace, TraceFile
 from specd.daemon.worker import load_model
 
 T = TypeVar("T")
+
+_FAILURE_SECONDS: Final = 300.0  # how long the status tells of a try that failed; of the settings' model always
 
 _log = logging.getLogger(__name__)
 
@@ -117,7 +119,6 @@ class Service:
     def status(self) -> dict[str, Any]:
         """What `GET /v1/status` answers; docs/http.md explains the fields."""
         active, waiting = self.scheduler.counts()
-        loads = {load.key: load for load in self.pool.loads()}
         return {
             "version": __version__,
             "pid": os.getpid(),
@@ -136,7 +137,8 @@ class Service:
                     "load_seconds": round(load.seconds, 3),
                     **(load.model.status() if load.model else {}),
                 }
-                for load in loads.values()
+                for load in self.pool.loads()
+                if load.state != "failed" or load.key == self._default or load.age < _FAILURE_SECONDS
             ],
             "problem": self.problem,
             "presets": dict(self.settings.presets),

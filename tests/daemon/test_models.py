@@ -62,7 +62,7 @@ def test_a_load_tells_how_far_it_is(store: Store) -> None:
     assert (load.state, load.message) == ("loading", "half way")
     store.go_on.set()
     load.result()
-    assert load.state == "ready"
+    assert (load.state, load.message) == ("ready", "")
 
 
 def test_a_failed_load_is_tried_again_by_the_next_request(store: Store) -> None:
@@ -83,6 +83,15 @@ def test_of_failed_loads_only_the_latest_is_remembered(store: Store) -> None:
             store.pool.request(ModelKey(name)).result()
     wait_for(lambda: [load.key.path for load in store.pool.loads()] == ["good", "e"])
     assert good.state == "ready"
+
+
+def test_a_failed_load_is_listed_last_whatever_came_after_it(store: Store) -> None:
+    store.error = EngineFailed("no such folder")
+    with pytest.raises(EngineFailed):
+        store.pool.request(ModelKey("bad")).result()
+    store.error = None
+    store.pool.request(ModelKey("good")).result()
+    assert [load.key.path for load in store.pool.loads()] == ["good", "bad"]
 
 
 def test_an_error_of_an_unknown_kind_becomes_one_for_the_user(store: Store) -> None:
