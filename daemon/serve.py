@@ -9,6 +9,7 @@ import contextlib
 import gc
 import logging
 import os
+import re
 import signal
 import sys
 import time
@@ -18,9 +19,10 @@ from typing import Final
 
 from specd.daemon import __version__, errors, logs, transport
 from specd.daemon import settings as settings_file
-from specd.daemon.errors import AlreadyRunning
+from specd.daemon.errors import AlreadyRunning, InputRefused, UsageError
 from specd.daemon.listen import BACKLOG, Listener, listen
 from specd.daemon.locks import FileLock
+from specd.daemon.replay import is_replay
 from specd.daemon.server import Server
 from specd.daemon.service import Service
 from specd.daemon.settings import Settings
@@ -28,6 +30,7 @@ from specd.daemon.transport import Address
 from specd.daemon.watch import Watch
 
 _log = logging.getLogger(__name__)
+_DEVICE: Final = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 _TICK: Final = 1.0  # seconds between looks at the idle timers and the socket
 
 
@@ -35,14 +38,29 @@ def serve_command(model: str | None, device: str | None, tcp: int | None, *, is_
     """`specd serve`. is_detached: a client started this process, so nobody reads what it prints once it listens."""
     settings = settings_file.load()
     if model is not None:
-        settings = replace(settings, model=str(Path(model).expanduser().absolute()))
+        settings = replace(settings, model=_model(model))
     if device is not None:
+        if not _DEVICE.fullmatch(device):
+            raise UsageError(f"--device must be auto, cpu, cuda, cuda:N or mps, not {device!r}.")
         settings = replace(settings, device=device)
     address = transport.given_address() or transport.default_address()
     if tcp is not None:
         address = Address(host="127.0.0.1", port=tcp)
     serve(settings, address, to_terminal=not is_detached)
     return errors.DONE
+
+
+def _model(name: str) -> str:
+    """A folder, or a replay's file, as an absolute path; a hub name as it is. Raises InputRefused for what is none."""
+    try:
+        path = Path(name).expanduser()
+        if path.is_dir() or is_replay(name):
+            return str(path.absolute())
+    except (OSError, ValueError, RuntimeError):  # no path at all
+        pass
+    if name.count("/") == 1 and not name.startswith((".", "/", "~")):
+        return name
+    raise InputRefused(f"--model {name[:200]}: no such folder; name a model's folder, or a hub name (owner/name).")
 
 
 def serve(settings: Settings, address: Address, *, to_terminal: bool, preload: bool = True) -> None:
@@ -55,6 +73,17 @@ def serve(settings: Settings, address: Address, *, to_terminal: bool, preload: b
             )
         logs.start(settings, to_terminal=to_terminal)
         asyncio.run(_Daemon(settings, address, preload=preload, to_terminal=to_terminal).run())
+
+
+def _greeting(at: Address) -> str:
+    """Where it serves, and the commands by which a client finds it."""
+    if at == transport.default_address():
+        return f"specd {__version__} serves at {at}; stop it with Ctrl-C or `specd stop`"
+    return (
+        f"specd {__version__} serves at {at}; stop it with Ctrl-C or `{transport.ADDRESS_VARIABLE}={at} specd stop`\n"
+        f"Clients find it with {transport.ADDRESS_VARIABLE}={at}"
+        + ("" if at.socket else f" (its token is in {transport.token_file()})")
+    )
 
 
 class _Daemon:
@@ -78,8 +107,7 @@ class _Daemon:
         acceptor = await create(server.protocol, sock=listener.socket, backlog=BACKLOG)
         _log.info("specd %s listens at %s, pid %d", __version__, listener.address, os.getpid())
         if self._to_terminal:
-            at = listener.address
-            print(f"specd {__version__} serves at {at}; stop it with Ctrl-C or `specd stop`", file=sys.stderr)
+            print(_greeting(listener.address), file=sys.stderr)
         if self._preload:
             self._service.preload()
         gc.freeze()  # what is here by now stays; the collector need not look at it between steps

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from specd.daemon import paths
-from specd.daemon.errors import DaemonUnavailable, UsageError
+from specd.daemon.errors import DaemonUnavailable, SpecdError, UsageError
 from specd.daemon.record import Record
 
 ADDRESS_VARIABLE: Final = "SPECD_DAEMON"
@@ -45,7 +45,7 @@ def parse_address(text: str) -> Address:
             )
         if not port.isdigit() or not 0 <= int(port) < 65536:
             raise UsageError(f"{ADDRESS_VARIABLE}={text}: the port is missing; write http://127.0.0.1:PORT")
-        return Address(host=host, port=int(port), token=os.environ.get(TOKEN_VARIABLE, ""))
+        return Address(host=host, port=int(port), token=os.environ.get(TOKEN_VARIABLE) or _own_token(host, int(port)))
     if "://" in text or not text:
         raise UsageError(f"{ADDRESS_VARIABLE}={text}: write unix:/path/of/socket or http://127.0.0.1:PORT")
     path = Path(text.removeprefix("unix:")).expanduser().absolute()
@@ -71,6 +71,15 @@ def default_address() -> Address:
 def token_file() -> Path:
     """Where a daemon on TCP writes its port and token, mode 0600."""
     return paths.run_folder() / "daemon.json"
+
+
+def _own_token(host: str, port: int) -> str:
+    """The token of this user's own daemon, if it is the one at this very address; else ""."""
+    try:
+        own = read_token_file(token_file())
+    except SpecdError:  # no run folder that can be trusted
+        return ""
+    return own.token if own is not None and (own.host, own.port) == (host, port) else ""
 
 
 def lock_path(address: Address) -> Path:

@@ -12,7 +12,11 @@ from daemon_home import Home, wait_for
 
 from specd.daemon import arguments, doctor
 from specd.daemon.arguments import EXIT_CODES
+from specd.daemon.commands import describe
 from specd.daemon.errors import DONE, FAILED, INTERRUPTED, NO_CHANGE, REFUSED, USAGE
+from specd.daemon.protocol import Speculation
+from specd.daemon.service import Service
+from specd.daemon.settings import Settings
 
 
 def test_status_tells_model_device_memory_jobs_and_cache(noise: Home, slow_model: Path) -> None:
@@ -49,6 +53,37 @@ def test_serve_takes_a_model_in_place_of_the_setting(home: Home, tiny_folder: Ca
     assert [model["path"] for model in home.client.status()["models"]] == [str(other)]
     process.terminate()
     process.communicate(timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "status", "words"),
+    [
+        ("--model", "/nope", 3, "--model /nope: no such folder"),
+        ("--model", "nope", 3, "--model nope: no such folder"),
+        ("--device", "foo", 2, "--device must be auto, cpu"),
+    ],
+)
+def test_serve_refuses_at_once_what_cannot_be(home: Home, option: str, value: str, status: int, words: str) -> None:
+    done = home.run("serve", option, value)
+    assert done.returncode == status
+    assert done.stderr.count("\n") == 1
+    assert words in done.stderr
+
+
+def test_status_tells_drafters_and_a_failed_try_last_and_not_for_ever(edit_model: Path) -> None:
+    service = Service(Settings(model=str(edit_model), dflash="", trace=False))
+    try:
+        service.pool.request(service.key()).result()
+        bad = service.pool.request(service.key(speculation=Speculation(dflash="/nope")))
+        bad.ended.wait()
+        status = service.status()
+        assert [(model["state"], model["dflash"]) for model in status["models"]] == [("ready", ""), ("failed", "/nope")]
+        assert [model["message"] for model in status["models"]] == ["", str(bad.error)]
+        assert "dflash /nope" in describe(status)
+        bad.last_used -= 301.0
+        assert [model["state"] for model in service.status()["models"]] == ["ready"]
+    finally:
+        service.stop()
 
 
 def test_doctor_finds_what_is_wrong(home: Home) -> None:
