@@ -41,8 +41,10 @@ def load_model(key: ModelKey, settings: Settings, progress: Callable[[float, str
 
         loaded = engine.load(key.path, device=key.device, dtype=key.dtype, progress=weights)
         progress(0.9, "loading the drafters")
-        draft = draft_model.load_draft_model(key.draft, loaded) if key.draft else None
-        block = dflash.load_dflash(key.dflash, loaded.model) if key.dflash else None
+        with engine_errors("the draft model (--draft)"):
+            draft = draft_model.load_draft_model(key.draft, loaded) if key.draft else None
+        with engine_errors("the DFlash drafter (--dflash)"):
+            block = dflash.load_dflash(key.dflash, loaded.model) if key.dflash else None
         progress(0.95, "measuring its steps")
         loaded.tokenizer.chat([{"role": "user", "content": "x"}])  # reads the chat template
         return EngineModel(loaded, Drafting(loaded, draft, block), prompt_form(loaded.path), settings.cache_memory)

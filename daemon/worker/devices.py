@@ -35,8 +35,8 @@ def check_device(name: str) -> None:
 
 
 @contextlib.contextmanager
-def engine_errors() -> Iterator[None]:
-    """The engine's errors, whose messages are for the user, as this room's."""
+def engine_errors(part: str = "") -> Iterator[None]:
+    """The engine's errors, whose messages are for the user, as this room's. part: what they are about."""
     try:
         from specd.engine import EngineError
     except ImportError as error:
@@ -46,4 +46,4 @@ def engine_errors() -> Iterator[None]:
     try:
         yield
     except EngineError as error:
-        raise EngineFailed(str(error)) from error
+        raise EngineFailed(f"{part}: {error}" if part else str(error)) from error

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from specd.daemon.errors import EngineFailed
+from specd.daemon.errors import UsageError
 from specd.daemon.generation import Asked
 from specd.daemon.protocol import Sampling, Speculation
 
@@ -65,7 +65,7 @@ class Drafting:
         return engine.Adaptive(proposers, self._costs, self._acceptance), proposers
 
     def _insisted(self, how: Speculation, sampling: "SamplingParams", states: "dict[str, DrafterState]") -> "Proposer":
-        """The one proposer that is a model and that the request insists on. Raises EngineFailed if there is none."""
+        """The one proposer that is a model and that the request insists on. Raises UsageError if there is none."""
         chosen: Proposer | None = None
         for proposer in self.models(how, sampling, states):
             if proposer.name == how.proposer:
@@ -74,7 +74,7 @@ class Drafting:
                 close_all((proposer,))
         if chosen is None:
             option = "--dflash DRAFTER" if how.proposer == "dflash" else "--draft MODEL"
-            raise EngineFailed(f"no {how.proposer} drafter was loaded; name one with {option}.")
+            raise UsageError(f"no {how.proposer} drafter was loaded; name one with {option}.")
         chosen.max_k = min(chosen.max_k, how.k or LONGEST)
         return chosen
 

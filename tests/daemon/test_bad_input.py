@@ -117,6 +117,19 @@ def test_a_model_folder_that_does_not_exist(noise: Home) -> None:
     assert path.read_text() == GRID
 
 
+@pytest.mark.parametrize("option", ["--draft", "--dflash"])
+def test_a_drafter_that_does_not_exist_is_told_with_its_option(noise: Home, option: str) -> None:
+    path = noise.write("drafter.py", GRID)
+    refused(noise.edit(path, option, "nosuch"), 4, f"({option}): no such model folder: nosuch")
+    assert path.read_text() == GRID
+
+
+def test_a_proposer_without_its_model_is_a_wrong_command_line(noise: Home) -> None:
+    path = noise.write("proposer.py", GRID)
+    refused(noise.edit(path, "--proposer", "draft_model"), 2, "name one with --draft MODEL")
+    assert path.read_text() == GRID
+
+
 def test_a_model_folder_without_config(noise: Home, slow_model: Path) -> None:
     broken = Path(shutil.copytree(slow_model, noise.folder / "a_model_folder_without_config"))
     (broken / "config.json").unlink()

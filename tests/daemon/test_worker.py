@@ -9,7 +9,7 @@ import pytest
 from daemon_home import GRID, RENAME
 
 from specd.daemon import session
-from specd.daemon.errors import EngineFailed, InputRefused
+from specd.daemon.errors import EngineFailed, InputRefused, UsageError
 from specd.daemon.events import Done, Event, HunkReady, RegionChosen
 from specd.daemon.generation import Asked, Ended, Model, Prefilled, Stepped
 from specd.daemon.model_folder import prompt_form
@@ -187,7 +187,7 @@ def test_a_draft_model_that_samples_has_a_rule_of_its_own(drafted: EngineModel) 
 
 def test_who_is_asked_for_and_is_not_there_is_named_and_nothing_is_kept(drafted: EngineModel) -> None:
     before = drafted.status()["cache"]["free_tokens"]
-    with pytest.raises(EngineFailed, match=r"no dflash drafter was loaded; name one with --dflash DRAFTER"):
+    with pytest.raises(UsageError, match=r"no dflash drafter was loaded; name one with --dflash DRAFTER"):
         run(drafted, request(GRID.replace("trace", "track"), speculation=Speculation(proposer="dflash")))
     assert drafted.status()["cache"]["free_tokens"] == before
 
