@@ -22,7 +22,7 @@ from daemon_home import GRID, RENAME, Home, wait_for
 
 from specd.daemon import transport
 from specd.daemon.client import Client
-from specd.daemon.errors import Busy, SpecdError, UsageError
+from specd.daemon.errors import Busy, InputRefused, SpecdError, UsageError
 from specd.daemon.events import Cancelled, Done, Failed, HunkReady
 from specd.daemon.protocol import PrepareRequest, RewriteRequest, Target
 from specd.daemon.rewrite.lines import split_lines
@@ -56,6 +56,15 @@ def test_the_documented_rewrite_streams_hunks_and_an_outcome(warm: Home) -> None
     data = json.loads(out.strip().splitlines()[-1].removeprefix("data: "))
     after = "class Mesh:\n    pass\n\n\ndef make() -> Mesh:\n    return Mesh()\n"
     assert data["sha256"] == hashlib.sha256(after.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("target", [Target(" \n"), Target(GRID, at=99)])
+def test_a_text_that_is_refused_is_an_event_of_a_rewrite_and_a_status_of_a_prepare(noise: Home, target: Target) -> None:
+    *_, outcome = noise.client.rewrite(RewriteRequest(target, RENAME))
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "refused"
+    with pytest.raises(InputRefused):
+        noise.client.prepare(PrepareRequest(target))
 
 
 def test_the_documented_prepare_reads_once(warm: Home) -> None:
@@ -363,6 +372,34 @@ def test_tcp_is_on_loopback_and_wants_the_token(tcp: Home) -> None:
             Client(address.replace(token=token)).status()
     environ = {**tcp.environ, "SPECD_DAEMON": str(address), "SPECD_TOKEN": address.token}
     assert tcp.run("status", env=environ).returncode == 0
+
+
+def test_the_commands_that_a_tcp_daemon_names_reach_it(new_home: Callable[..., Home], slow_model: Path) -> None:
+    home = new_home(f'model = "{slow_model}"\n')
+    process = home.start("serve", "--tcp")
+    assert process.stderr is not None
+    told = "".join(process.stderr.readline() for _ in range(3))  # the log's first line is among them
+    file = home.socket.parent / "daemon.json"
+    address = transport.read_token_file(file)
+    assert f"`SPECD_DAEMON={address} specd stop`" in told
+    assert str(file) in told
+    environ = {**home.environ, "SPECD_DAEMON": str(address)}
+    assert "ready" in home.run("status", env=environ).stdout
+    assert home.run("stop", env=environ).returncode == 0
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert home.run("status", env=environ).stdout == (
+        f"no daemon runs at {address}; start it there, or unset SPECD_DAEMON.\n"
+    )
+
+
+def test_a_token_is_not_given_to_another_address(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.delenv("SPECD_TOKEN", raising=False)
+    transport.write_token_file(transport.token_file(), transport.Address(host="127.0.0.1", port=4000, token="t"))
+    assert transport.parse_address("http://127.0.0.1:4000").token == "t"
+    for other in ("http://127.0.0.1:4001", "http://localhost:4000", "http://[::1]:4000"):
+        assert transport.parse_address(other).token == ""
 
 
 @pytest.mark.parametrize(
