@@ -5,14 +5,13 @@ Nothing heavy is imported here: on a warm daemon the command costs little more t
 
 import contextlib
 import hashlib
-import json
 import os
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from specd.daemon import display, errors, files, wire
+from specd.daemon import display, errors, files, report
 from specd.daemon.client import RewriteStream
 from specd.daemon.errors import EngineFailed, SpecdError
 from specd.daemon.events import (
@@ -27,11 +26,11 @@ from specd.daemon.events import (
     Outcome,
     RegionChosen,
     Truncated,
-    event_name,
 )
 from specd.daemon.lifecycle import with_daemon
 from specd.daemon.protocol import ContextFile, RewriteRequest
 from specd.daemon.record import Record
+from specd.daemon.report import Result
 from specd.daemon.rewrite.lines import split_lines
 
 _REST = re.compile(r"(?:lines? [\d-]+|what was not finished) (?:is|are) as before$")
@@ -49,23 +48,6 @@ class Options(Record):
     in_process: bool = False
 
 
-class Result:
-    """What became of one file. before, text: the whole text then and now, where the outcome is Done. hunks: as they
-    came; those of another outcome are never written.
-    """
-
-    def __init__(self, name: str, exit_code: int, message: str, outcome: Outcome | None = None) -> None:
-        self.name = name
-        self.exit_code = exit_code
-        self.message = message
-        self.outcome = outcome
-        self.region: RegionChosen | None = None
-        self.hunks: list[HunkReady] = []
-        self.before = ""
-        self.text = ""
-        self.is_written = False
-
-
 def edit_files(paths: list[Path], options: Options) -> int:
     """Rewrite each file in turn; the exit code. With is_atomic all are written at the end, or none."""
     results: list[Result] = []
@@ -76,14 +58,14 @@ def edit_files(paths: list[Path], options: Options) -> int:
             results.append(result)
             if not options.is_atomic:
                 stack.close()  # the next file may be the same one
-                _show(result, options)
+                report.show(result, as_json=options.as_json, shows_diff=options.shows_diff)
             if result.exit_code == errors.INTERRUPTED:
                 break
         if options.is_atomic:
             _commit_all(staged, results)
             for result in results:
-                _show(result, options)
-    return _exit_code(results)
+                report.show(result, as_json=options.as_json, shows_diff=options.shows_diff)
+    return report.exit_code(results)
 
 
 def _beside(path: Path, paths: list[Path], options: Options) -> Options:
@@ -129,12 +111,12 @@ def edit_stdin(name: str | None, options: Options) -> int:
     except KeyboardInterrupt:
         result = Result(label, errors.INTERRUPTED, f"{label}: interrupted.")
     if options.as_json or options.shows_diff:
-        _show(result, options)
+        report.show(result, as_json=options.as_json, shows_diff=options.shows_diff)
         return result.exit_code
     is_done = result.exit_code == errors.DONE and not options.is_dry
     sys.stdout.buffer.write(result.text.encode() if is_done else raw)
     sys.stdout.flush()
-    print(_line(result), file=sys.stderr)
+    print(report.line(result), file=sys.stderr)
     return result.exit_code
 
 
@@ -250,42 +232,3 @@ def _commit_all(staged: list[files.Staged], results: list[Result]) -> None:
             result.is_written = bad is None and bool(staged)
             if bad is not None:
                 result.message = f"{result.name}: not written, since {bad.name} failed (--atomic)."
-
-
-def _show(result: Result, options: Options) -> None:
-    if options.as_json:
-        data = {
-            "file": result.name,
-            "outcome": event_name(result.outcome) if result.outcome else "error",
-            "exit_code": result.exit_code,
-            "message": result.message,
-            "written": result.is_written,
-            "region": wire.to_json(result.region) if result.region else None,
-            "hunks": wire.to_json(result.hunks),
-            "summary": wire.to_json(result.outcome.summary) if result.outcome else None,
-        }
-        print(json.dumps(data, ensure_ascii=False))
-        return
-    if result.exit_code == errors.DONE and (options.shows_diff or sys.stdout.isatty()):
-        colour = display.wants_colour(sys.stdout)
-        _print_text(display.unified_diff(result.before, result.hunks, result.name, colour=colour))
-    print(_line(result), file=sys.stderr)
-
-
-def _line(result: Result) -> str:
-    message = "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in result.message)  # no escapes
-    return message if result.exit_code <= errors.NO_CHANGE else f"specd: {message}"
-
-
-def _print_text(text: str) -> None:
-    """Text with its own line ends, whatever the platform's are."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode())
-    sys.stdout.flush()
-
-
-def _exit_code(results: list[Result]) -> int:
-    """The worst failure; else 0 if any file changed, else 1."""
-    codes = [result.exit_code for result in results]
-    worst = max(codes, default=errors.DONE)
-    return worst if worst > errors.NO_CHANGE else min(codes, default=errors.DONE)

@@ -59,7 +59,7 @@ def read_json(path: Path) -> dict[str, Any]:
             f"{path.parent} has no {path.name}: name a folder with a model in Hugging Face layout"
         ) from None
     except (OSError, ValueError) as error:
-        raise ModelError(f"cannot read {path}: {error}") from None
+        raise ModelError(f"cannot read {path}: {error}; download the model again, or name another folder") from None
     if not isinstance(value, dict):
         raise ModelError(f"{path} does not hold a JSON object")
     return value

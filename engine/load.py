@@ -1,5 +1,6 @@
 """From a model's folder or hub name to something that generates: config, tokenizer and weights on a device."""
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from specd.engine.kernels import cpu
 from specd.engine.model import Qwen3
 from specd.engine.tokenizer import Tokenizer
 from specd.engine.weights import Progress, load_weights
+
+log = logging.getLogger(__name__)
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -40,9 +43,10 @@ def resolve(name: str | Path) -> Path:
     try:
         return Path(snapshot_download(text, allow_patterns=["*.json", "*.safetensors"]))
     except Exception as error:  # the library has many kinds: offline, not found, gated
+        log.debug("%s: %s", text, error)
         raise ModelError(
-            f"{text} is not in the local hub cache and could not be downloaded ({type(error).__name__}); "
-            "go online once, or name a local folder"
+            f"{text} is not in the local hub cache and could not be downloaded; check the name, go online once, or "
+            "name a local folder"
         ) from None
 
 
