@@ -35,22 +35,18 @@ TRY_EMACS = """
 (setq command-line-args-left nil)
 (python-mode)
 (apply #'eglot (eglot--guess-contact))
-(goto-char (point-min)) (search-forward "grid = Grid")
-(transient-mark-mode 1) (push-mark (line-beginning-position) t t) (goto-char (1+ (line-beginning-position)))
+SELECT
 (specd-rewrite "rename it")
 (wait 1)
-(princ (json-encode (buffer-string))) (princ "\\n")
-(deactivate-mark)
-(specd-revert)
-(wait 2)
-(princ (json-encode (buffer-string))) (princ "\\n")
-(goto-char (point-max)) (forward-line -1)
-(specd-rewrite "rename it")
-(wait 3)
 (princ (json-encode (buffer-string))) (princ "\\n")
 (set-buffer-modified-p nil)
 (ignore-errors (eglot-shutdown (eglot-current-server) nil 5))
 """
+
+
+LINES = """(goto-char (point-min)) (search-forward "grid = Grid")
+(transient-mark-mode 1) (push-mark (line-beginning-position) t t) (goto-char (1+ (line-beginning-position)))"""
+DEFINITION = "(goto-char (point-max)) (forward-line -1)"
 
 
 def code(page: str, language: str) -> list[str]:
@@ -85,14 +81,20 @@ def has_eglot() -> bool:
 
 
 @pytest.mark.skipif(not has_eglot(), reason="Emacs with eglot is not installed (emacs 29, or elpa-eglot)")
-def test_the_lisp_of_the_emacs_page_rewrites_lines_and_definitions_and_reverts(home: Home) -> None:
+@pytest.mark.parametrize(
+    ("select", "after"),
+    [(LINES, REGION), (DEFINITION, GRID.replace("(grid: Grid)", "(grid: Mesh)"))],
+    ids=["lines", "definition"],
+)
+def test_the_lisp_of_the_emacs_page_rewrites(home: Home, select: str, after: str) -> None:
     file = home.write("grid.py", GRID)
-    lisp = home.write("try.el", "\n".join([*code("emacs.md", "elisp"), TRY_EMACS]))
+    script = TRY_EMACS.replace("SELECT", select)
+    lisp = home.write("try.el", "\n".join([*code("emacs.md", "elisp"), script]))
     command = ["emacs", "-q", "--batch", "-l", str(lisp), "--", str(file)]
     done = subprocess.run(command, env=home.environ, cwd=home.work, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     texts = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('"')]
-    assert texts == [REGION, GRID, GRID.replace("(grid: Grid)", "(grid: Mesh)")]
+    assert texts == [after]
 
 
 @pytest.mark.skipif(shutil.which("kak") is None, reason="Kakoune is not installed")

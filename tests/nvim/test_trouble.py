@@ -23,7 +23,7 @@ def test_a_conflict_is_a_diagnostic_and_settled_from_the_menu_as_an_undo_step_of
     nvim.api.input("16G")
     nvim.lua("vim.lsp.buf.code_action({ apply = true, filter = function(a) return a.title:match('specd') end })")
     wait_for(lambda: nvim.text == MESH)
-    assert nvim.lua("return #vim.diagnostic.get(0)") == 0
+    wait_for(lambda: nvim.lua("return #vim.diagnostic.get(0)") == 0)
     nvim.api.input("u")
     assert nvim.text == mine
 
