@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 import tiny
 import torch
-from drafters import a_little_off
+from drafters import ENGINE, NEVER
 from scripted import assert_fresh, run, tokens_of
 
 from specd.engine import (
     Choice,
-    EngineConfig,
     Loaded,
     ModelError,
     NgramProposer,
@@ -30,20 +29,8 @@ from specd.engine.propose.draft_model import DraftModelProposer, load_draft_mode
 from specd.engine.sampling import AcceptRule, probabilities
 
 Maker = Callable[..., Path]
-ENGINE = EngineConfig(page_size=16, prefill_chunk=16)
 PROMPT = list(b"the model that drafts is the model that judges")
 SAMPLED = SamplingParams(temperature=0.9, top_p=0.95, seed=3)
-NEVER: frozenset[int] = frozenset()
-
-
-@pytest.fixture(scope="module")
-def loaded(tiny_folder: Maker) -> Loaded:
-    return load(tiny_folder(21), engine=ENGINE)
-
-
-@pytest.fixture(scope="module")
-def near(tiny_folder: Maker) -> Loaded:
-    return load(a_little_off(tiny_folder(21), 1), engine=ENGINE)
 
 
 @pytest.mark.parametrize("accept", ["exact", "rejection"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from drafters import a_little_off
+from drafters import ENGINE, NEVER
 from scripted import assert_fresh, run, tokens_of
 
 from specd.engine import (
@@ -28,20 +28,8 @@ from specd.engine.propose.draft_model import DraftContext, DraftModelProposer
 from specd.engine.sampling import AcceptRule
 
 Maker = Callable[..., Path]
-ENGINE = EngineConfig(page_size=16, prefill_chunk=16)
 PROMPT = list(b"the model that drafts is the model that judges")
 SAMPLED = SamplingParams(temperature=0.9, top_p=0.95, seed=3)
-NEVER: frozenset[int] = frozenset()
-
-
-@pytest.fixture(scope="module")
-def loaded(tiny_folder: Maker) -> Loaded:
-    return load(tiny_folder(21), engine=ENGINE)
-
-
-@pytest.fixture(scope="module")
-def near(tiny_folder: Maker) -> Loaded:
-    return load(a_little_off(tiny_folder(21), 1), engine=ENGINE)
 
 
 def test_a_full_page_pool_means_no_drafts_and_one_warning(
