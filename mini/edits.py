@@ -17,11 +17,13 @@ from random import Random
 from specd.mini.kinds import (
     Made,
     Maker,
+    casing,
     expressions,
     functions,
     insert,
     layout,
     lines,
+    literals,
     parameters,
     rename,
     unable,
@@ -52,17 +54,18 @@ class Edit:
     instruction: str
     after: str
     source: str
+    names: tuple[str, ...] = ()  # what the answer must tell apart: see kinds.Made
 
 
 _FIRST: tuple[Maker, ...] = (
     rename.rename,
-    values.literal,
+    literals.literal,
     values.set_value,
     lines.delete,
     insert.insert,
     parameters.add_parameter,
 )
-_SECOND: tuple[Maker, ...] = (rename.rename, values.literal, insert.insert, lines.delete, values.replace_fragment)
+_SECOND: tuple[Maker, ...] = (rename.rename, literals.literal, insert.insert, lines.delete, values.replace_fragment)
 _VERBS = frozenset(
     """rename change replace use delete remove drop add insert put set turn get take erase rewrite find call make please
     write give""".split()
@@ -91,15 +94,15 @@ def compound(rng: Random, region: Region) -> Made | None:
 # kind -> (share of training in percent, maker)
 KINDS: dict[str, tuple[float, Maker]] = {
     "rename": (15, rename.rename),
-    "rename_hard": (18, rename.rename_hard),
+    "rename_hard": (19, rename.rename_hard),
     "rename_several": (9, rename.rename_several),
-    "rename_affix": (3, rename.rename_affix),
-    "rename_style": (8, rename.rename_style),
-    "rename_cases": (1.2, rename.rename_cases),
+    "rename_affix": (2.5, casing.rename_affix),
+    "rename_style": (13, casing.rename_style),
+    "rename_cases": (1.2, casing.rename_cases),
     "swap_names": (0.8, rename.swap_names),
     "absent": (2, unable.absent),
     "unable": (2, unable.unable),
-    "literal": (7, values.literal),
+    "literal": (7.5, literals.literal),
     "set_value": (3, values.set_value),
     "replace_fragment": (4, values.replace_fragment),
     "inline": (2, values.inline),
@@ -123,8 +126,22 @@ KINDS: dict[str, tuple[float, Maker]] = {
     "compound": (2, compound),
 }
 
+# kind -> (part of its edits in training that are made on short regions, longest of these in characters)
+SHORT: dict[str, tuple[float, int]] = {
+    "rename_style": (0.7, 450),
+    "rename_cases": (0.4, 600),
+    "rename_hard": (0.35, 700),
+    "rename_several": (0.3, 700),
+    "swap_names": (0.3, 700),
+    "literal": (0.35, 600),
+}
+
 # Kinds that only evaluation asks for, by name.
-EVALUATION_KINDS: dict[str, Maker] = {"rename_plain": rename.rename_plain, "rename_unseen": rename.rename_unseen}
+EVALUATION_KINDS: dict[str, Maker] = {
+    "rename_plain": rename.rename_plain,
+    "rename_unseen": rename.rename_unseen,
+    "case_change": casing.case_change,
+}
 
 # Share of the regions that a language gets in training.
 LANGUAGE_SHARE = {
@@ -151,7 +168,7 @@ class EditMaker:
     """Makes edits from files, one after the other; the same seed gives the same edits.
 
     `sizes` are (probability, longest region in characters); a region's size is log-uniform from `shortest` to the
-    longest.
+    longest. `dense` makes some of the kinds in SHORT on short regions, where decisions lie close together.
     """
 
     def __init__(self, files: Sequence[SourceFile], pool: Sequence[str], seed: int, *, scrambled_share: float = 0.04):
@@ -175,11 +192,14 @@ class EditMaker:
         sizes: Sequence[tuple[float, int]] = ((1.0, 2500),),
         shortest: int = 60,
         language: str | None = None,
+        dense: bool = False,
     ) -> Edit:
         """One edit of the given kind on a region of the given language; either is random where none is given."""
         rng = self.rng
         kind = kind or rng.choices(self._kinds, cum_weights=self._kind_weights)[0]
         maker = KINDS[kind][1] if kind in KINDS else EVALUATION_KINDS[kind]
+        if dense and kind in SHORT and rng.random() < SHORT[kind][0]:
+            sizes, shortest = ((1.0, SHORT[kind][1]),), min(shortest, 40)
         while True:
             longest = rng.choices([s[1] for s in sizes], [s[0] for s in sizes])[0]
             size = int(math.exp(rng.uniform(math.log(shortest), math.log(longest))))
@@ -198,7 +218,7 @@ class EditMaker:
                 continue
             if "```" in made.after or not made.after.strip() or len(made.after) > 2 * len(before) + 400:
                 continue
-            return Edit(kind, region.language, before, words, made.after, source)
+            return Edit(kind, region.language, before, words, made.after, source, made.names)
 
     def _region(self, size: int, language: str | None) -> tuple[Region, str]:
         rng = self.rng

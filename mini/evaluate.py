@@ -44,6 +44,7 @@ COUNTS |= dict.fromkeys(
         "delete",
         "delete_function",
         "add_parameter",
+        "case_change",
     ),
     (130, 120, 50),
 )

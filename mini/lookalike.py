@@ -3,12 +3,14 @@
 A model that copies by "what came after the last few tokens" goes wrong exactly there, so training plants such places.
 """
 
+import re
 from random import Random
 
 from specd.mini.names import (
     COMMON_WORDS,
     IDENTIFIER,
     KEYWORDS,
+    WHOLE_IDENTIFIER,
     is_identifier,
     join_like,
     look_alike,
@@ -25,10 +27,10 @@ def plant_line(rng: Random, region: Region, i: int) -> tuple[Region, int] | None
     late = [m for m in IDENTIFIER.finditer(line) if m.group() not in KEYWORDS]
     if not late:
         return None
-    m = late[-1] if rng.random() < 0.6 else rng.choice(late)
+    m = late[-1] if rng.random() < 0.5 else rng.choice(late)
     r = rng.random()
     if r < 0.4:
-        other = look_alike(rng, m.group())
+        other = look_alike(rng, m.group(), region.pool)
     elif r < 0.8:
         other = new_name(rng, m.group(), region.pool)
     else:
@@ -42,13 +44,33 @@ def plant_line(rng: Random, region: Region, i: int) -> tuple[Region, int] | None
     return region.with_code(region.with_line(at, twin)), i + (at <= i)
 
 
-def plant_name(rng: Random, region: Region, name: str) -> Region | None:
-    """Rename another identifier of the region so that it reads like `name`."""
-    others = [x for x in region.counts if x != name and x not in KEYWORDS and len(x) > 2 and x.strip("_")]
-    twin = look_alike(rng, name)
-    if not others or not is_identifier(twin) or twin in region.counts or twin in KEYWORDS or twin == name:
+def plant_names(rng: Random, region: Region, name: str) -> Region | None:
+    """Rename one to six other identifiers of the region, or single uses of them, so that they read like `name`.
+
+    A name that begins like the one that is meant is where most answers go wrong: what follows decides, not what came
+    before. With single uses replaced, nothing around them tells which is which.
+    """
+    others = {x: n for x, n in region.counts.items() if x != name and x not in KEYWORDS and len(x) > 2 and x.strip("_")}
+    if not others:
         return None
-    return region.with_code(rename_in(region.code, {rng.choice(others): twin}))
+    twins = []
+    for _ in range(rng.choice((1, 1, 2, 3, 4, 6))):
+        twin = look_alike(rng, name, region.pool)
+        if is_identifier(twin) and twin not in region.counts and twin not in KEYWORDS:
+            twins.append(twin)
+    chosen = rng.choices(list(others), list(others.values()), k=len(twins))
+    if not twins:
+        return None
+    if rng.random() < 0.55:
+        return region.with_code(rename_in(region.code, dict(zip(chosen, twins, strict=True))))
+    uses = (*twins, *(name,) * rng.randrange(1, len(twins) + 1))
+    kept = rng.random() * 0.5  # part of the uses that stay as they are
+    some = frozenset((*chosen, name))
+
+    def other(m: re.Match[str]) -> str:
+        return m.group() if m.group() not in some or rng.random() < kept else rng.choice(uses)
+
+    return region.with_code(WHOLE_IDENTIFIER.sub(other, region.code))
 
 
 def make_rare(rng: Random, region: Region, name: str) -> Region:
@@ -62,7 +84,7 @@ def make_rare(rng: Random, region: Region, name: str) -> Region:
 def scrambled(rng: Random, size: int) -> str:
     """About `size` characters of code-like lines over very few words, with whole runs repeated and slightly changed."""
     words = [rng.choice(COMMON_WORDS) if rng.random() < 0.3 else random_word(rng) for _ in range(rng.randrange(4, 16))]
-    words += [look_alike(rng, rng.choice(words)) for _ in range(rng.randrange(5))]
+    words += [look_alike(rng, rng.choice(words)) for _ in range(rng.randrange(1, 8))]
     words = [w for w in dict.fromkeys(words) if is_identifier(w) and w not in KEYWORDS] or ["item", "items"]
     lines: list[str] = []
     depth, length = 0, 0

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+WHOLE_IDENTIFIER = re.compile(r"(?<![A-Za-z0-9_])[A-Za-z_][A-Za-z0-9_]*")
 
 # Words that no edit renames: keywords of the ten languages, and a few that are everywhere.
 KEYWORDS = frozenset(
@@ -42,10 +43,8 @@ def whole_word(name: str) -> re.Pattern[str]:
 
 
 def rename_in(code: str, names: dict[str, str]) -> str:
-    """Replace every whole-word use of the keys by their values, all at once (so a swap works)."""
-    longest_first = sorted(map(re.escape, names), key=len, reverse=True)
-    pattern = re.compile(r"(?<![A-Za-z0-9_])(?:" + "|".join(longest_first) + r")(?![A-Za-z0-9_])")
-    return pattern.sub(lambda m: names[m.group()], code)
+    """Replace every whole-word use of the keys, identifiers, by their values, all at once (so a swap works)."""
+    return WHOLE_IDENTIFIER.sub(lambda m: names.get(m.group(), m.group()), code)
 
 
 def split_words(name: str) -> list[str]:
@@ -150,24 +149,43 @@ def new_name(rng: Random, old: str, pool: Sequence[str]) -> str:
     return name if is_identifier(name) else "x1"
 
 
-def look_alike(rng: Random, name: str) -> str:
-    """What could be taken for `name`: longer, shorter, or the same but for case. It may be no identifier: check it."""
-    r = rng.random()
-    if r < 0.48:
-        word = rng.choice(COMMON_WORDS)
+_SUFFIXES = ("_x", "2", "s", "_", "_id", "Id", "_list", "Impl", "1", "er", "Type", "_t", "ed", "_at", "0", "es", "able")
+_PREFIXES = ("_", "my_", "get_", "x", "__", "base", "m_", "set_", "is_", "k", "un", "re")
+
+
+def look_alike(rng: Random, name: str, pool: Sequence[str] = ()) -> str:
+    """What could be taken for `name`: it begins alike, is longer, shorter, or the same but for case. It may be no
+    identifier: check it. With a pool its other words are words of the pool, else common ones."""
+    r, words = rng.random(), split_words(name)
+    word = pool_word(rng, pool).lower() if pool and rng.random() < 0.6 else rng.choice(COMMON_WORDS)
+    if r < 0.38:
+        capital = word[:1].upper() + word[1:]
         return name + rng.choice(
-            ["_x", "2", "s", "_", "_id", "Id", "_list", "Impl", "1", "er", "_" + word, word.title(), "_" + word]
+            ("_" + word, "_" + word, capital, capital, rng.choice(_SUFFIXES), rng.choice(_SUFFIXES))
         )
-    if r < 0.72:
-        return rng.choice(["_", "my_", "get_", "x", "__", "base", "m_", "set_", rng.choice(COMMON_WORDS) + "_"]) + name
-    if r < 0.84:
+    if r < 0.62 and len(words) > 1:  # the first words, then others
+        kept = words[: rng.randrange(1, len(words))]
+        more = [word] if rng.random() < 0.6 else [word, rng.choice(words)]
+        return _joined([*kept, *more], name)
+    if r < 0.62:  # the first letters, then others
+        return name[: max(2, rng.randrange(len(name) // 2, len(name) + 1))] + rng.choice((word, *_SUFFIXES))
+    if r < 0.76:
+        return rng.choice((*_PREFIXES, word + "_", word + "_", word)) + name
+    if r < 0.85:
         return rng.choice(
-            [name.upper(), name.lower(), name.capitalize(), name.swapcase(), name[:1].swapcase() + name[1:]]
+            (name.upper(), name.lower(), name.capitalize(), name.swapcase(), name[:1].swapcase() + name[1:])
         )
-    words = split_words(name)
-    if r < 0.93 and len(words) > 1:
-        return "_".join(words[:-1]) if "_" in name else "".join(words[:-1])
+    if r < 0.92 and len(words) > 1:
+        return _joined(words[:-1], name)
     if r < 0.97 and len(words) > 1:
-        words[rng.randrange(len(words))] = rng.choice(COMMON_WORDS)
-        return "_".join(words) if "_" in name else "".join(w[:1].upper() + w[1:] for w in words)
+        words[rng.randrange(len(words))] = word
+        return _joined(words, name)
     return name[:-1]
+
+
+def _joined(words: Sequence[str], like: str) -> str:
+    """Words in the style of `like`, its leading underscores kept."""
+    lead = like[: len(like) - len(like.lstrip("_"))]
+    if "_" in like.strip("_"):
+        return lead + "_".join(w.upper() if like.isupper() else w for w in words)
+    return lead + words[0] + "".join(w[:1].upper() + w[1:] for w in words[1:])

@@ -25,7 +25,8 @@ from specd.mini.tokenizer import END, START, FastEncoder
 
 IGNORE = -100  # label of an unused row
 MAX_DOCUMENTS = 208
-AMBIGUOUS, UNSEEN, NAMED = 3.0, 4.0, 4.0  # loss weights; a token that only copies has 1
+# Loss weights; a token that only copies has 1.
+AMBIGUOUS, UNSEEN, NAMED, FIRST = 3.0, 4.0, 4.0, 8.0
 
 Encode = Callable[[str], list[int]]
 Ids = npt.NDArray[np.int32]
@@ -34,7 +35,7 @@ Ids = npt.NDArray[np.int32]
 SIZES: tuple[tuple[float, tuple[tuple[float, int], ...]], ...] = (
     (0.0, ((1.0, 2500),)),
     (0.05, ((0.58, 2500), (0.25, 4500), (0.17, 8600))),
-    (0.65, ((0.42, 2500), (0.27, 4500), (0.31, 8600))),
+    (0.65, ((0.40, 2500), (0.25, 4500), (0.35, 8600))),
 )
 
 
@@ -66,10 +67,12 @@ def encode_edit(edit: Edit, encode: Encode, tag: str) -> tuple[list[int], list[i
     return prompt, [*encode(region_answer(tag, edit.after)), END]
 
 
-def loss_weights(prompt: Sequence[int], answer: Sequence[int], named: Sequence[int] = ()) -> npt.NDArray[np.float16]:
+def loss_weights(
+    prompt: Sequence[int], answer: Sequence[int], named: Sequence[int] = (), first: Sequence[int] = ()
+) -> npt.NDArray[np.float16]:
     """[len(answer)]: UNSEEN where the last three tokens never led to this token in the prompt, AMBIGUOUS where they
-    also led to another one, NAMED where the token is one of `named`, the instruction's words (is this the name that is
-    meant, or one that begins like it?), 1 where the prompt settles the token."""
+    also led to another one, NAMED where the token is one of `named`, FIRST where it is one of `first` (with these a
+    name begins: is it the one that is meant, or one that begins like it?), 1 where the prompt settles the token."""
     p = np.array(prompt, np.int64)
     known = np.unique(p[:-3] << 39 | p[1:-2] << 26 | p[2:-1] << 13 | p[3:])
     contexts = known >> 13
@@ -79,8 +82,24 @@ def loss_weights(prompt: Sequence[int], answer: Sequence[int], named: Sequence[i
     pairs = here << 13 | a[3:]
     at = np.minimum(np.searchsorted(known, pairs), len(known) - 1)
     weights = np.where(choices > 1, AMBIGUOUS, 1.0)
-    weights = np.where(np.isin(a[3:], np.array(named, np.int64)), NAMED, weights)
-    return np.where(known[at] == pairs, weights, UNSEEN).astype(np.float16)
+    weights = np.where(_one_of(named)[a[3:]], NAMED, weights)
+    weights = np.where(known[at] == pairs, weights, UNSEEN)
+    return np.where(_one_of(first)[a[3:]], FIRST, weights).astype(np.float16)
+
+
+def _one_of(ids: Sequence[int]) -> npt.NDArray[np.bool_]:
+    """[2^13]: whether a token is one of `ids`."""
+    mask = np.zeros(1 << 13, np.bool_)
+    mask[np.array(ids, np.int64)] = True
+    return mask
+
+
+def spoken_of(edit: Edit, encode: FastEncoder) -> tuple[list[int], list[int]]:
+    """(tokens of what the edit speaks of, those with which its names begin); no names: the instruction's words."""
+    names = [ids for name in edit.names if (ids := encode(name))]
+    if not names:
+        return encode.words(edit.instruction), []
+    return [id_ for ids in names for id_ in ids], [ids[0] for ids in names]
 
 
 class Packer:
@@ -142,12 +161,12 @@ def packs(
             if waiting and not missed:
                 document = waiting.pop(0)
             else:
-                edit = maker.make(sizes=sizes(), shortest=80)
+                edit = maker.make(sizes=sizes(), shortest=80, dense=True)
                 tag = edit.language if maker.rng.random() < 0.6 else ""
                 prompt, answer = encode_edit(edit, encode, tag)
                 if len(prompt) + len(answer) > min(longest, size):
                     continue
-                document = prompt, answer, loss_weights(prompt, answer, encode.words(edit.instruction))
+                document = prompt, answer, loss_weights(prompt, answer, *spoken_of(edit, encode))
             if packer.fits(document[0], document[1]):
                 packer.add(*document)
             else:

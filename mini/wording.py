@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from random import Random
 
+from specd.mini.phrasing import rename_template
+
 NOUNS = """class function variable identifier method type parameter constant struct field name symbol attribute module
 argument property helper enum interface""".split()
 
@@ -87,13 +89,22 @@ def dress(rng: Random, sentence: str, tails: Sequence[str] = ()) -> str:
 
 def ask(rng: Random, template: str, a: str, b: str, tails: Sequence[str] = ()) -> str:
     """Fill A, B and N of a template. A sentence that starts with a name keeps the name's case."""
-    r = 0.0 if template.startswith("s/") else rng.random()
-    words = {"A": quote(rng, a, r), "B": quote(rng, b, r), "N": rng.choice(NOUNS)}
+    r = 0.0 if template[:2] in ("s/", "s#", "%s", ":%") else rng.random()
+    if 0.5 < r < 0.58 and not template.startswith("rename A B"):  # as a call, or the old name alone in back-ticks
+        words = {"A": a + "()", "B": b + "()"} if r < 0.53 else {"A": f"`{a}`", "B": b}
+    else:
+        words = {"A": quote(rng, a, r), "B": quote(rng, b, r)}
+    words["N"] = rng.choice(NOUNS)
     sentence = re.sub(r"\b[ABN]\b", lambda m: words[m.group()], template)
     if re.match(r"[AB]\b", template):
         tail = rng.choice(tails) if tails and rng.random() < 0.3 and "," not in template else ""
         return sentence + tail + rng.choice(["", "", "."])
     return dress(rng, sentence, tails)
+
+
+def ask_rename(rng: Random, a: str, b: str) -> str:
+    """A rename of a to b in one of the listed wordings or in one put together from parts."""
+    return ask(rng, rng.choice(RENAME) if rng.random() < 0.5 else rename_template(rng), a, b, EVERYWHERE)
 
 
 def listed(rng: Random, items: Sequence[str]) -> str:

@@ -5,7 +5,16 @@ from random import Random
 
 from specd.mini.kinds import Made
 from specd.mini.kinds.lines import DELETE
-from specd.mini.names import COMMON_WORDS, IDENTIFIER, KEYWORDS, look_alike, new_name, rename_in, whole_word
+from specd.mini.names import (
+    COMMON_WORDS,
+    IDENTIFIER,
+    KEYWORDS,
+    look_alike,
+    new_name,
+    rename_in,
+    split_words,
+    whole_word,
+)
 from specd.mini.region import Function, Region, indent_of
 from specd.mini.wording import choose, dress, quote
 
@@ -25,19 +34,39 @@ _MODIFIERS = {
 def _twin_functions(rng: Random, region: Region) -> tuple[Region, str | None]:
     """Sometimes give one function a name that reads like another's."""
     names = [f.name for f in region.unique_functions()]
-    if len(names) < 2 or rng.random() > 0.3:
+    if len(names) < 2 or rng.random() > 0.4:
         return region, None
     a, b = rng.sample(names, 2)
-    twin = look_alike(rng, a)
+    twin = look_alike(rng, a, region.pool)
     if not IDENTIFIER.fullmatch(twin) or twin in region.counts or twin in KEYWORDS:
         return region, None
     planted = region.with_code(rename_in(region.code, {b: twin}))
     return planted, planted.code
 
 
+def _twin_heads(rng: Random, region: Region) -> Region:
+    """Put above some definitions a comment or a decorator each that begin alike, as those of neighbours often do."""
+    functions = region.unique_functions()
+    if len(functions) < 2:
+        return region
+    is_mark = region.language in _AT_SIGN and rng.random() < 0.5
+    name = new_name(rng, rng.choice(region.pool), region.pool)
+    words = [rng.choice(COMMON_WORDS) for _ in range(rng.randrange(1, 4))]
+    start = f"@{name}." if is_mark else f"{region.comment_sign} {' '.join(words).capitalize()} "
+    lines = list(region.lines)
+    for f in sorted(functions, key=lambda f: -f.line):
+        if rng.random() < 0.7:
+            tail = split_words(rng.choice(region.pool)) or ["x"]
+            lines.insert(region.head(f.line), f.indent + start + (tail[0] if is_mark else " ".join(tail).lower()))
+    return region.with_code("\n".join(lines))
+
+
 def delete_function(rng: Random, region: Region) -> Made | None:
     """Delete a definition with its decorators and the comment right above it, and the blank lines after it."""
     region, before = _twin_functions(rng, region)
+    if rng.random() < 0.3:
+        region = _twin_heads(rng, region)
+        before = region.code
     functions = region.unique_functions()
     if not functions or len(region.lines) < 5:
         return None

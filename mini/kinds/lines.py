@@ -18,14 +18,18 @@ _PRINT = re.compile(
 _OPENS = (":", "{", "(", "[", ",", "\\")
 
 
-def target_line(rng: Random, region: Region, planted: float = 0.3) -> tuple[Region, int, str | None] | None:
+def target_line(rng: Random, region: Region, planted: float = 0.45) -> tuple[Region, int, str | None] | None:
     """A line to name in an instruction; in `planted` of the cases by a look-alike (then `before` is set)."""
     i = region.unique_line(rng)
     if i is None:
         return None
-    if rng.random() < planted and (twin := plant_line(rng, region, i)) and twin[0].is_unique_line(twin[1]):
-        return twin[0], twin[1], twin[0].code
-    return region, i, None
+    before = None
+    if rng.random() < planted:
+        for _ in range(rng.choice((1, 1, 1, 2, 3))):
+            if (twin := plant_line(rng, region, i)) and twin[0].is_unique_line(twin[1]):
+                region, i = twin
+                before = region.code
+    return region, i, before
 
 
 def delete(rng: Random, region: Region) -> Made | None:

@@ -9,11 +9,11 @@ from random import Random
 
 from specd.mini.kinds import Made
 from specd.mini.kinds.lines import DELETE, new_statement
+from specd.mini.kinds.literals import new_literal
 from specd.mini.kinds.rename import pick_name
-from specd.mini.kinds.values import new_literal
 from specd.mini.names import COMMON_WORDS, is_identifier, look_alike, new_name, random_word, split_words
 from specd.mini.region import Region
-from specd.mini.wording import EVERYWHERE, RENAME, ask, choose, dress, quote
+from specd.mini.wording import ask_rename, choose, dress, quote
 
 _ABOUT_NAME = """find a better name for {n}|find a better name for {n} and use it throughout
 {n} is a poor name; rename it to something clearer
@@ -59,29 +59,53 @@ generate a {w} for this|create a new {w}
 use the {w} pattern here|replace the {w} by something better|improve the {w} handling|make the {w} configurable
 add support for {w}s
 the {w} is wrong|the {w} should be validated|avoid copying the {w}|what is the {w}?|who wrote this {w}?
-make the {w} lazy|tell me a joke""".replace("\n", "|")
+make the {w} lazy|tell me a joke|make it safer|is this correct?|is it safe to call this twice?|how do I use this?
+what is missing here?|which part is slow?|add examples|shorten it|make it shorter|make it more idiomatic
+use better names|choose clearer names|rename everything to something clearer|improve the names|write the docs
+explain the {w}|turn this into a {w}|merge the {w} into the {w}s|split the {w} off|use fewer {w}s
+write this with generics|extract an interface|extract a {w} helper|inline everything|remove duplication
+return early|avoid nesting|flatten the ifs|replace the loop with something functional|use a map instead of the loop
+make the {w} immutable|cache the {w}|log the {w}|count the {w}s|retry on failure|close the files properly
+make the tests pass|fix the failing test|fix the types|fix the imports|update the copyright|bump the version
+add a license header|write a changelog entry|commit this|open a pull request|deploy it|revert|undo|help
+why?|really?|yes|no|ok|what?|test|foo|asdf|the {w}|{w}|{w} {w}|more {w}|less {w}, please|a better {w}
+handle null|handle unicode|support dark mode|add translations|make the {w} responsive|use UTC
+sort this by {w}|order the {w}s|group the {w}s|reorder the methods|put the methods in a better order""".replace(
+    "\n", "|"
+)
 
 _SENTENCE = re.compile(r"(?:#|//|\*|--)\s+([A-Z][a-z]+(?: [\w'-]+){2,12})[.\n]")
 
 
 def _absent_name(rng: Random, region: Region) -> str | None:
     """A name that the region does not hold, in half of the cases one that reads like a name it does hold."""
-    known = pick_name(rng, region)
-    name = (
-        look_alike(rng, known) if known and rng.random() < 0.5 else new_name(rng, rng.choice(region.pool), region.pool)
-    )
+    known, other = pick_name(rng, region), rng.choice(region.pool)
+    alike = known if rng.random() < 0.5 else None
+    name = look_alike(rng, alike, region.pool) if alike else new_name(rng, other, region.pool)
     return name if is_identifier(name) and len(name) > 2 and name not in region.code else None
+
+
+def _part_of_a_name(rng: Random, region: Region) -> str | None:
+    """The first words of a name, where nothing has just these for its name."""
+    words = split_words(known) if (known := pick_name(rng, region)) else []
+    if not known or len(words) < 2:
+        return None
+    end = known.find(words[rng.randrange(1, len(words))], 1)
+    name = known[:end].rstrip("_")
+    return name if len(name) > 2 and is_identifier(name) and name not in region.counts else None
 
 
 def absent(rng: Random, region: Region) -> Made | None:
     """The name, the line, the function or the value that the instruction speaks of is not in the region."""
+    if rng.random() < 0.25 and (part := _part_of_a_name(rng, region)):
+        return Made(ask_rename(rng, part, new_name(rng, part, region.pool)), region.code)
     name = _absent_name(rng, region)
     if name is None:
         return None
     r, quoted, verb = rng.random(), quote(rng, name), choose(rng, DELETE)
     other = new_name(rng, name, region.pool)
     if r < 0.45:
-        return Made(ask(rng, rng.choice(RENAME), name, other, EVERYWHERE), region.code)
+        return Made(ask_rename(rng, name, other), region.code)
     if r < 0.55:
         line = new_statement(rng, region)
         if line in region.code or "`" in line:

@@ -1,18 +1,16 @@
-"""Edits of literals, values, fragments of a line, and plain words."""
+"""Edits of values, fragments of a line, and plain words."""
 
 import re
-from collections.abc import Sequence
 from random import Random
 
 from specd.mini.kinds import Made
+from specd.mini.kinds.literals import new_literal
 from specd.mini.lookalike import plant_line
 from specd.mini.names import (
-    COMMON_WORDS,
     IDENTIFIER,
     KEYWORDS,
     is_identifier,
     new_name,
-    pool_word,
     random_word,
     split_words,
     whole_word,
@@ -20,68 +18,12 @@ from specd.mini.names import (
 from specd.mini.region import Region, is_balanced
 from specd.mini.wording import ask, choose, dress, quote, quote_line
 
-_LITERAL = re.compile(r"\"[^\"\n\\]{1,40}\"|'[^'\n\\]{1,40}'|(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
 _ASSIGNED = re.compile(
     r"(?<![\w.])([A-Za-z_]\w{1,30})[ \t]*(=|:|:=|\()[ \t]*(\"[^\"\n\\]{0,30}\"(?!\")"
     r"|'[^'\n\\]{0,30}'(?!')|-?\d+(?:\.\d+)?|True|False|true|false)(?![\w.])"
 )
 _PIECE = re.compile(r"[A-Za-z_]\w*|\d+|[^\w\s]")
 _OPPOSITE = {"True": "False", "False": "True", "true": "false", "false": "true"}
-
-
-def new_literal(rng: Random, old: str, pool: Sequence[str]) -> str:
-    """Another literal of the same kind: string in the same quotes, integer, or decimal number."""
-    if old[0] in "\"'":
-        words = [
-            rng.choice(COMMON_WORDS) if rng.random() < 0.3 else pool_word(rng, pool).lower()
-            for _ in range(rng.randrange(1, 5))
-        ]
-        if rng.random() < 0.3:
-            words[rng.randrange(len(words))] = rng.choice(pool)
-        if rng.random() < 0.15:
-            words[0] = words[0].capitalize()
-        inside = rng.choice([" ", " ", "_", "-", "/", "."]).join(words)
-        return old[0] + inside + old[0] if rng.random() > 0.04 else old[0] * 2
-    if "." in old:
-        return f"{rng.random() * 10 ** rng.randrange(3):.{rng.randrange(1, 4)}f}"
-    usual = [0, 1, 2, 3, 5, 10, 20, 50, 100, 200, 1000, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
-    return str(rng.choice(usual) if rng.random() < 0.4 else rng.randrange(10 ** rng.randrange(1, 6)))
-
-
-def literal(rng: Random, region: Region) -> Made | None:
-    """Replace every use of one literal."""
-    found = _LITERAL.findall(region.code)
-    if not found:
-        return None
-    old = rng.choice(found)
-    new = new_literal(rng, old, region.pool)
-    if new == old:
-        return None
-    is_string = old[0] in "\"'"
-    pattern = re.compile(re.escape(old) if is_string else r"(?<![\w.])" + re.escape(old) + r"(?![\w.])")
-    count = len(pattern.findall(region.code))
-    a, b = (old, new) if is_string or rng.random() < 0.8 else (f"`{old}`", f"`{new}`")
-    if is_string and rng.random() < 0.25 and new[1:-1] and region.code.count(old[1:-1]) == count:
-        a, b = "the string " + old[1:-1], new[1:-1]
-    templates = (
-        "replace {a} with {b}|change {a} to {b}|replace {a} by {b}|use {b} instead of {a}|{a} should be {b}"
-        "|turn {a} into {b}|{a} -> {b}"
-        "|make it {b} instead of {a}|set it to {b} instead of {a}|{b} instead of {a}|use {b} in place of {a}"
-    )
-    if count > 1:
-        templates += "|replace every {a} with {b}|change every {a} to {b}|replace all {a} with {b}"
-        templates += "|change all occurrences of {a} to {b}"
-    if is_string:
-        templates += "|change the string {a} to {b}|change the text {a} to {b}|replace the string {a} with {b}"
-        templates += "|let the text {a} read {b}"
-    else:
-        templates += (
-            "|change the number {a} to {b}|change the value {a} to {b}|change {a} to the number {b}|bump {a} to {b}"
-        )
-    template = choose(rng, templates)
-    words = template.format(a=a, b=b)
-    after = pattern.sub(lambda _: new, region.code)
-    return Made(words + rng.choice(["", "."]) if template[0] == "{" else dress(rng, words), after)
 
 
 def set_value(rng: Random, region: Region) -> Made | None:

@@ -1,13 +1,16 @@
 import re
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from specd.mini.edits import EVALUATION_KINDS, KINDS, EditMaker, SourceFile
-from specd.mini.names import rename_in, split_words, whole_word
+from specd.mini.lookalike import plant_names
+from specd.mini.names import IDENTIFIER, look_alike, rename_in, split_words, whole_word
+from specd.mini.phrasing import rename_template
 from specd.mini.region import Region, arguments, dedent
-from specd.mini.wording import RENAME, RENAME_UNSEEN
+from specd.mini.wording import RENAME, RENAME_UNSEEN, ask
 
 SIZES = ((1.0, 900),)
 few = settings(
@@ -89,3 +92,66 @@ def test_dedent_takes_off_the_shared_indentation_only() -> None:
 
 def test_no_unseen_wording_is_trained_on() -> None:
     assert not set(RENAME) & set(RENAME_UNSEEN)
+
+
+@few
+@given(seed=st.integers(0, 10**9))
+def test_a_made_up_wording_names_both_names_once_and_is_no_unseen_one(seed: int) -> None:
+    rng = Random(seed)
+    for _ in range(40):
+        template = rename_template(rng)
+        assert template not in RENAME_UNSEEN
+        sentence = ask(rng, template, "oldThing", "new_thing")
+        assert whole_word("oldThing").findall(sentence) == ["oldThing"], template
+        assert whole_word("new_thing").findall(sentence) == ["new_thing"], template
+        assert "\n" not in sentence
+
+
+@few
+@given(kind=st.sampled_from(["rename", "rename_hard", "rename_several", "rename_style"]), seed=st.integers(0, 10**6))
+def test_the_names_of_a_rename_say_which_words_change(
+    kind: str, seed: int, files: list[SourceFile], pool: list[str]
+) -> None:
+    edit = EditMaker(files, pool, seed).make(kind, sizes=SIZES, dense=True)
+    half = len(edit.names) // 2
+    olds, news = edit.names[:half], edit.names[half:]
+    assert edit.after == rename_in(edit.before, dict(zip(olds, news, strict=True)))
+    assert all(whole_word(n).search(edit.before) for n in olds)
+    assert not any(whole_word(n).search(edit.before) for n in news)
+
+
+@few
+@given(seed=st.integers(0, 10**6))
+def test_a_literal_changes_where_it_is_whole(seed: int, files: list[SourceFile], pool: list[str]) -> None:
+    edit = EditMaker(files, pool, seed).make("literal", sizes=SIZES, dense=True)
+    old, new = edit.names
+    number = r"(?<![\w.])" + re.escape(old) + r"(?![\w.])"
+    quoted = [re.sub(re.escape(q + old + q), lambda _, q=q: q + new + q, edit.before) for q in "\"'"]  # type: ignore[misc]
+    assert edit.after in (re.sub(number, lambda _: new, edit.before), *quoted)
+
+
+@few
+@given(seed=st.integers(0, 10**6))
+def test_planted_names_read_like_the_one_meant(seed: int, pool: list[str]) -> None:
+    code = "total = first + second\nprint(total, first, third)\nfirst = total(second, third, fourth)"
+    region = plant_names(Random(seed), Region(code, "python", pool), "total")
+    if region is None:
+        return
+    assert len(IDENTIFIER.findall(region.code)) == len(IDENTIFIER.findall(code)), "names change, nothing comes or goes"
+    assert IDENTIFIER.sub("_", region.code) == IDENTIFIER.sub("_", code)
+    assert set(region.counts) - {"total", "first", "second", "third", "fourth", "print"}, "a twin is there"
+
+
+def test_look_alikes_often_begin_like_the_name() -> None:
+    rng = Random(4)
+    twins = [look_alike(rng, "symbol_information") for _ in range(400)]
+    assert sum(t.startswith("symbol") and t != "symbol_information" for t in twins) > 200
+
+
+def test_a_case_change_for_evaluation_changes_one_name(files: list[SourceFile], pool: list[str]) -> None:
+    maker = EditMaker(files, pool, 8)
+    for _ in range(10):
+        edit = maker.make("case_change", sizes=SIZES)
+        old, new = edit.names
+        assert split_words(old.strip("_").lower().replace("_", "")) == split_words(new.lower().replace("_", ""))
+        assert edit.after == rename_in(edit.before, {old: new})

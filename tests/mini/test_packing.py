@@ -5,7 +5,18 @@ from tokenizers import Tokenizer
 
 from specd.daemon.rewrite.prompt import region_answer, region_message
 from specd.mini.edits import Edit, EditMaker, SourceFile
-from specd.mini.packing import AMBIGUOUS, IGNORE, NAMED, UNSEEN, Packer, encode_edit, loss_weights, packs
+from specd.mini.packing import (
+    AMBIGUOUS,
+    FIRST,
+    IGNORE,
+    NAMED,
+    UNSEEN,
+    Packer,
+    encode_edit,
+    loss_weights,
+    packs,
+    spoken_of,
+)
 from specd.mini.tokenizer import END, START, FastEncoder
 
 EDIT = Edit("rename", "python", "def f(x):\n    return x", "rename f to g", "def g(x):\n    return x", "own")
@@ -45,6 +56,18 @@ def test_loss_weighs_what_copying_does_not_settle() -> None:
     assert weights[4] == UNSEEN, "nothing in the prompt leads to 99"
     assert loss_weights([5, 6, 7, 8, 9, 6, 7, 8], [9])[0] == 1.0, "6 7 8 led to 9 only"
     assert loss_weights([5, 6, 7, 8, 9, 6, 7, 8], [9], [9])[0] == NAMED, "the instruction speaks of 9"
+    assert loss_weights([5, 6, 7, 8, 9, 6, 7, 8], [9], [9], [9])[0] == FIRST, "a name begins with 9"
+
+
+def test_where_a_name_may_begin_counts_most(data: Path) -> None:
+    encode = FastEncoder(data / "tokenizer.json")
+    edit = Edit("rename", "python", "x = size_a + size", "rename size to n", "x = size_a + n", "own", ("size", "n"))
+    prompt, answer = encode_edit(edit, encode, "")
+    weights = loss_weights(prompt, answer, *spoken_of(edit, encode))
+    begins = [i for i, id_ in enumerate(answer) if id_ in (encode("size")[0], encode("n")[0])]
+    assert len(begins) == 2, "the look-alike that stays and the name that changes"
+    assert all(weights[i] == FIRST for i in begins)
+    assert (weights < FIRST).sum() == len(answer) - 2
 
 
 def test_an_instructions_words_are_its_names(data: Path) -> None:
