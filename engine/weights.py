@@ -102,10 +102,11 @@ def load_weights(
     groups = c.num_kv_heads * c.head_dim
 
     def vector(tensor: Tensor) -> Tensor:
-        return tensor.to(device=device, dtype=dtype)
+        return tensor.to(device=device, dtype=dtype, copy=True)
 
     def matrix(*parts: Tensor) -> Tensor:
-        fused = torch.cat(parts) if len(parts) > 1 else parts[0]
+        # a copy, never the mapped file: that may be cut short or written over while the model runs
+        fused = torch.cat(parts) if len(parts) > 1 or device.type == "cpu" else parts[0]
         stays = keep_bfloat16 and fused.dtype == torch.bfloat16
         return fused.to(device=device, dtype=fused.dtype if stays else dtype).contiguous()
 

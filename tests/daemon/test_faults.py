@@ -94,6 +94,26 @@ def test_a_model_folder_that_vanishes_harms_no_loaded_model(home: Home, slow_mod
     assert "broke off" in home.run("edit", path.name, "-i", "x", "--max-tokens", 3).stderr
 
 
+def test_weights_that_are_cut_short_or_written_over_in_place_harm_no_loaded_model(
+    new_home: Callable[..., Home], edit_model: Path
+) -> None:
+    home = new_home("watch = false\n")
+    model = Path(shutil.copytree(edit_model, home.folder / "model"))
+    home.settings.write_text(f'model = "{model}"\nwatch = false\n')
+    assert home.edit(home.write("grid.py", GRID)).returncode == 0
+    pid = home.daemon_pid()
+    for weights in model.rglob("*.safetensors"):
+        size = weights.stat().st_size
+        for content in (b"\xff" * size, b""):
+            with weights.open("r+b") as file:  # the same file, not another of its name
+                file.write(content)
+                file.truncate(len(content))
+            path = home.write("grid.py", GRID)
+            done = home.edit(path)
+            assert (done.returncode, path.read_text()) == (0, MESH), done.stderr
+    assert home.daemon_pid() == pid
+
+
 def test_a_line_of_a_million_characters_is_refused_in_words_or_left_alone(warm: Home) -> None:
     text = f'x = "{"a b" * 333_333}"\n{GRID}'
     path = warm.write("wide.py", text)
