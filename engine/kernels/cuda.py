@@ -1,0 +1,145 @@
+"""The operations of `ops.Ops` by the Triton kernels of this folder, on CUDA; and which tile serves which shape.
+
+All of them are capture-safe: no host synchronisation, no shape that depends on a value on the device. A weight's number
+of splits over K, and with it the order of every sum, depends on the weight's shape alone.
+"""
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+import triton
+from torch import Tensor
+
+from specd.engine.kernels import attention, fused, linear
+from specd.engine.kernels.linear import Tile
+from specd.engine.kernels.sample import Sampler
+
+
+def splits_for(columns: int, depth: int, gated: bool = False) -> int:
+    """Splits over K of a projection's weight [columns, depth]: enough programs for all multiprocessors."""
+    if gated:
+        return 1
+    tiles = -(-columns // 64)
+    wanted = max(1, round(144 / tiles))
+    return max(1, min(wanted, depth // 512, 8))
+
+
+def tile_for(rows: int, columns: int, depth: int, dtype: torch.dtype, gated: bool = False) -> Tile:
+    """The tile of a product with a weight [columns, depth] (gated: of two such)."""
+    if dtype == torch.float32:
+        return Tile(16 if rows <= 16 else 32, 32, 32, 2, 4)
+    if rows > 128:
+        return Tile(128, 64 if gated else 128, 64, 3, 8)
+    bm = max(16, triton.next_power_of_2(rows))
+    if gated:
+        return Tile(bm, 64, 64, 4, 4 if bm <= 64 else 8)
+    if bm <= 32:
+        return Tile(bm, 64, 128, 4, 4)
+    return Tile(bm, 64, 64, 5, 4)
+
+
+class CudaOps:
+    """Row-invariant by construction: see linear.py and attention.py."""
+
+    name = "triton"
+    row_invariant = True
+
+    def __init__(self) -> None:
+        self._places: dict[int, Tensor] = {}
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Nothing to keep to one thread."""
+        return nullcontext()
+
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """x [M, K], weight [N, K], bias [N] -> [M, N] in x's type."""
+        tile = tile_for(x.shape[0], weight.shape[0], weight.shape[1], x.dtype)
+        return linear.launch(x.contiguous(), weight, bias, tile)
+
+    def projection(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """x [M, K], weight [N, K] -> partial sums [S, M, N] float32, for add_rms_norm or qk_norm_rope_store to add up:
+        a split of K each, or one that adds them up in order where there are rows enough to fill the device."""
+        columns, depth = weight.shape
+        tile = tile_for(x.shape[0], columns, depth, x.dtype)
+        return linear.launch(
+            x.contiguous(), weight, bias, tile, splits=splits_for(columns, depth), partial=True,
+            in_order=x.shape[0] > 128,
+        )  # fmt: skip
+
+    def gated(self, x: Tensor, gate_up: Tensor) -> Tensor:
+        """x [M, H], gate_up [2 I, H] -> silu(gate) * up [M, I]."""
+        tile = tile_for(x.shape[0], gate_up.shape[0] // 2, gate_up.shape[1], x.dtype, gated=True)
+        return linear.launch(x.contiguous(), gate_up, None, tile, gated=True)
+
+    def add_rms_norm(self, x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> Tensor:
+        """x [M, H] += delta ([M, H] or [S, M, H] float32) in place, then its RMS norm [M, H]."""
+        return fused.add_rms_norm(x, delta, weight, eps)
+
+    def silu_mul(self, gate_up: Tensor) -> Tensor:
+        """gate_up [M, 2 I] -> [M, I]."""
+        return fused.silu_mul(gate_up)
+
+    def qk_norm_rope_store(
+        self,
+        qkv: Tensor,
+        norms: tuple[Tensor, Tensor] | None,
+        eps: float,
+        rope: tuple[Tensor, Tensor],
+        slots: Tensor,
+        k_cache: Tensor,
+        v_cache: Tensor,
+    ) -> Tensor:
+        """qkv [M, (Hq + 2 G) D] or [S, M, (Hq + 2 G) D] float32, rope: cos and sin [M, D/2] -> q [M, Hq, D]."""
+        return fused.qk_norm_rope_store(qkv, norms, eps, rope, slots, k_cache, v_cache, k_cache.dtype)
+
+    def attention(
+        self,
+        q: Tensor,
+        k_cache: Tensor,
+        v_cache: Tensor,
+        table: Tensor,
+        page: int,
+        base: int | Tensor,
+        mask: Tensor | None,
+    ) -> Tensor:
+        """q [M, Hq, D], caches [slots, G, D], table [pages] int32; base also as int32 [1] on the device; mask None,
+        bool [M, M], or lanes int32 [M, M] -> [M, Hq, D]."""
+        lanes = lanes_of(mask) if mask is not None and mask.dtype == torch.bool else mask
+        return attention.attention(q, k_cache, v_cache, table, page, self._place(base, q.device), lanes)
+
+    def span_attention(
+        self,
+        q: Tensor,
+        k_cache: Tensor,
+        v_cache: Tensor,
+        table: Tensor,
+        page: int,
+        start: int | Tensor,
+        stop: int | Tensor,
+        spans: Tensor | None,
+    ) -> Tensor:
+        """q [M, Hq, D], caches [slots, G, D], table [pages] int32, spans [M, 2] int64 or None -> [M, Hq, D]; start and
+        stop also as int32 [1] on the device."""
+        first, last = self._place(start, q.device), self._place(stop, q.device)
+        return attention.span_attention(q, k_cache, v_cache, table, page, first, last, spans)
+
+    def sampler(self, device: torch.device) -> Sampler:
+        """Draws tokens on the device; see sample.py."""
+        return Sampler(device)
+
+    def _place(self, position: int | Tensor, device: torch.device) -> Tensor:
+        """A position on the device. An int's tensor is kept for the other layers of the pass."""
+        if isinstance(position, Tensor):
+            return position
+        if position not in self._places:
+            if len(self._places) > 4:
+                self._places.clear()
+            self._places[position] = torch.full((1,), position, dtype=torch.int32, device=device)
+        return self._places[position]
+
+
+def lanes_of(mask: Tensor) -> Tensor:
+    """mask [M, M] bool (row i sees row j) -> [M, M] int32: each row's visible rows in ascending order, then -1."""
+    size = mask.shape[0]
+    order = torch.where(mask, torch.arange(size, device=mask.device), size).sort(dim=1).values
+    return torch.where(order < size, order, -1).int()

@@ -1,0 +1,50 @@
+"""What every kernel does at its start, and the options it is launched with.
+
+Programmatic dependent launch (CUDA, compute capability 9.0): a kernel may start while the one before still runs. It
+`trigger`s the next kernel's start early, and touches no other kernel's results before `start`. Every kernel here waits
+in `start`, so a kernel that has passed it knows that all earlier ones have ended.
+"""
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
+
+INTERPRETED = bool(triton.knobs.runtime.interpret)
+
+
+@triton.jit
+def start(PDL: tl.constexpr):
+    """Waits until all kernels before have ended and their writes are seen."""
+    if PDL:
+        gdc_wait()
+
+
+@triton.jit
+def trigger(PDL: tl.constexpr):
+    """Lets the next kernel's programs start, as soon as all programs of this one have called this or ended."""
+    if PDL:
+        gdc_launch_dependents()
+
+
+@triton.jit
+def prefetch_lines(pointers, BYTES: tl.constexpr, PDL: tl.constexpr):
+    """Brings BYTES (a multiple of 16) from each of the pointers into the L2 cache. Nothing waits for them."""
+    if PDL:
+        tl.inline_asm_elementwise(
+            "{ .reg .u32 n; mov.u32 n, $2; cp.async.bulk.prefetch.L2.global [$1], n; mov.u32 $0, 0; }",
+            "=r,l,r",
+            [pointers.to(tl.int64), BYTES],
+            dtype=tl.int32,
+            is_pure=False,
+            pack=1,
+        )
+
+
+def options(warps: int) -> dict[str, Any]:
+    """Launch options of every kernel. No multiply-add is formed by the compiler's choice: variants of a kernel round
+    alike. WIDE: the interpreter's 16-bit products are wrong, so tests there widen them."""
+    pdl = not INTERPRETED and torch.cuda.is_available() and torch.cuda.get_device_capability()[0] >= 9
+    return {"num_warps": warps, "PDL": pdl, "WIDE": INTERPRETED, "launch_pdl": pdl, "enable_fp_fusion": False}

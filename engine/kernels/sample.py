@@ -1,0 +1,307 @@
+"""Drawing a token per row on the device, and which of a draft is accepted: what sampling.py and verify.py define.
+
+The parameters lie in two small device buffers, so that a captured graph serves every request. Greedy: the largest
+logit, the lowest id at a tie. Else: temperature, then top-k, min-p and top-p by a border that is searched bit by bit (no
+sort), then argmax(logit / T + Gumbel noise) with the very noise bits of `sampling.counter_bits`; its logarithms only in
+blocks that hold a token which can win (see sampling._argmax_noisy).
+"""
+
+import math
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from specd.engine.kernels.launch import INTERPRETED, options, start, trigger
+from specd.engine.sampling import TARGET, SamplingParams, noise_key
+
+_BLOCK = 64 if INTERPRETED else 4096  # logits a program
+_SEARCH = 512 if INTERPRETED else 8192  # logits of one turn of a search through a whole row
+_INFINITE: tl.constexpr = 0x7F800000  # the bits of float32 infinity
+_FAR: tl.constexpr = 0x7FFFFFFF
+
+
+@triton.jit
+def _mix(x):
+    x = (x ^ ((x >> 16) & 0xFFFF)) * -2048144789
+    x = (x ^ ((x >> 13) & 0x7FFFF)) * -1028477387
+    return x ^ ((x >> 16) & 0xFFFF)
+
+
+@triton.jit
+def counter_bits(first, second, position, token):
+    """sampling.counter_bits with the noise key's two words as int32."""
+    row = _mix(position * -1640531535 + first)
+    inner = _mix(token * -2048144777 + row)
+    return _mix(inner + _mix(row + second))
+
+
+@triton.jit
+def _gumbel(bits):
+    """float32 of Gumbel noise in float64. 1 - u is exact there, so log(1 - u) is log1p(-u)."""
+    u = ((bits.to(tl.int64) & 0xFFFFFFFF).to(tl.float64) + 0.5) * 2.3283064365386963e-10
+    return (-tl.log(-tl.log(1.0 - u))).to(tl.float32)
+
+
+@triton.jit
+def _distance(logits, top, temperature):
+    """(logit - top) / T, at most 0, and its magnitude's bits: an int32 that rises as the logit falls."""
+    scaled = tl.div_rn(logits - top, temperature + tl.zeros_like(logits))
+    return scaled, tl.abs(scaled).to(tl.int32, bitcast=True)
+
+
+@triton.jit
+def scan_kernel(
+    logits_ptr, tops_ptr, ids_ptr, V: tl.constexpr, BLOCKS: tl.constexpr, BLOCK: tl.constexpr, PDL: tl.constexpr,
+    WIDE: tl.constexpr,
+):  # fmt: skip
+    """The largest logit of one block of one row (NaN if the block holds NaN) and its lowest id."""
+    trigger(PDL)
+    row, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    ids = block * BLOCK + tl.arange(0, BLOCK)
+    start(PDL)
+    logits = tl.load(logits_ptr + row * V + ids, mask=ids < V, other=float("-inf")).to(tl.float32)
+    broken = tl.max((logits != logits).to(tl.int32), axis=0)
+    top = tl.max(logits, axis=0)
+    best = tl.min(tl.where(logits == top, ids, _FAR), axis=0)
+    tl.store(tops_ptr + row * BLOCKS + block, tl.where(broken > 0, float("nan"), top))
+    tl.store(ids_ptr + row * BLOCKS + block, best)
+
+
+@triton.jit
+def _top_k_border(logits_ptr, row, top, temperature, count, V: tl.constexpr, BLOCK: tl.constexpr):
+    """The distance of the count-th largest logit of the row."""
+    border = 0
+    bit = 1 << 30
+    while bit > 0:  # the smallest border that at least `count` logits do not exceed: its bits from the highest down
+        seen = tl.zeros([BLOCK], tl.int32)
+        for begin in range(0, V, BLOCK):
+            ids = begin + tl.arange(0, BLOCK)
+            logits = tl.load(logits_ptr + row * V + ids, mask=ids < V, other=float("-inf")).to(tl.float32)
+            _, distance = _distance(logits, top, temperature)
+            seen += ((distance < border + bit) & (ids < V)).to(tl.int32)
+        border = tl.where(tl.sum(seen, axis=0) < count, border + bit, border)
+        bit = bit >> 1
+    return border
+
+
+@triton.jit
+def _weight_before(logits_ptr, row, top, temperature, reach, border, V: tl.constexpr, BLOCK: tl.constexpr):
+    """The weight of the row's logits nearer than `reach` and up to `border`, in whole numbers: 2^40 at distance 0."""
+    weight = tl.zeros([BLOCK], tl.int64)
+    for begin in range(0, V, BLOCK):
+        ids = begin + tl.arange(0, BLOCK)
+        logits = tl.load(logits_ptr + row * V + ids, mask=ids < V, other=float("-inf")).to(tl.float32)
+        scaled, distance = _distance(logits, top, temperature)
+        one = (tl.exp(scaled) * 1099511627776.0).to(tl.int64)
+        weight += tl.where((distance < reach) & (distance <= border), one, 0)
+    return tl.sum(weight, axis=0).to(tl.float64)
+
+
+@triton.jit
+def _top_p_border(logits_ptr, row, top, temperature, share, border, V: tl.constexpr, BLOCK: tl.constexpr):
+    """The largest distance that the logits nearer than it, of those up to `border`, leave less than `share` of the
+    weight before: its bits from the highest down."""
+    total = share * _weight_before(logits_ptr, row, top, temperature, _FAR, border, V, BLOCK)
+    found = 0
+    bit = 1 << 30
+    while bit > 0:
+        before = _weight_before(logits_ptr, row, top, temperature, found + bit, border, V, BLOCK)
+        found = tl.where(before < total, found + bit, found)
+        bit = bit >> 1
+    return tl.minimum(found, border)
+
+
+@triton.jit
+def border_kernel(
+    logits_ptr, positions_ptr, tops_ptr, ids_ptr, floats_ptr, ints_ptr, choice_ptr, row_ptr, edge_ptr,
+    V: tl.constexpr, BLOCKS: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr, PDL: tl.constexpr,
+    WIDE: tl.constexpr,
+):  # fmt: skip
+    """One row: the greedy choice, or what the draw needs: row [M, 2] float32 (largest logit; what the likeliest token
+    reaches with its noise) and edge [M] int32 (the largest distance that stays in; -1 where the logits are broken)."""
+    trigger(PDL)
+    row = tl.program_id(0).to(tl.int64)
+    lane = tl.arange(0, WIDTH)
+    start(PDL)
+    tops = tl.load(tops_ptr + row * BLOCKS + lane, mask=lane < BLOCKS, other=float("-inf"))
+    ids = tl.load(ids_ptr + row * BLOCKS + lane, mask=lane < BLOCKS, other=_FAR)
+    top = tl.max(tops, axis=0)
+    is_broken = (tl.max((tops != tops).to(tl.int32), axis=0) > 0) | (tl.abs(top) == float("inf"))
+    best = tl.min(tl.where(tops == top, ids, _FAR), axis=0)
+    tl.store(choice_ptr + row, tl.where(is_broken, -1, best).to(tl.int64))
+    temperature = tl.load(floats_ptr).to(tl.float32)
+    if temperature >= 1e-5:
+        edge = _INFINITE
+        if is_broken:
+            edge = -1
+        else:
+            count = tl.load(ints_ptr)
+            if (count > 0) & (count < V):
+                edge = _top_k_border(logits_ptr, row, top, temperature, count, V, BLOCK)
+            edge = tl.minimum(edge, tl.abs(tl.load(floats_ptr + 2).to(tl.float32)).to(tl.int32, bitcast=True))
+            share = tl.load(floats_ptr + 1)
+            if share < 1.0:
+                edge = _top_p_border(logits_ptr, row, top, temperature, share, edge, V, BLOCK)
+        first, second = tl.load(ints_ptr + 1), tl.load(ints_ptr + 2)
+        bits = counter_bits(first, second, tl.load(positions_ptr + row).to(tl.int32), best)
+        tl.store(row_ptr + row * 2, top)
+        tl.store(row_ptr + row * 2 + 1, _gumbel(bits))
+        tl.store(edge_ptr + row, edge)
+
+
+@triton.jit
+def draw_kernel(
+    logits_ptr, positions_ptr, floats_ptr, ints_ptr, row_ptr, edge_ptr, tops_ptr, ids_ptr,
+    V: tl.constexpr, BLOCKS: tl.constexpr, BLOCK: tl.constexpr, PDL: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """The largest of (logit - top) / T + noise of one block of one row, and its lowest id. Nothing where greedy."""
+    trigger(PDL)
+    row, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    ids = block * BLOCK + tl.arange(0, BLOCK)
+    start(PDL)
+    temperature = tl.load(floats_ptr).to(tl.float32)
+    if temperature >= 1e-5:
+        first, second = tl.load(ints_ptr + 1), tl.load(ints_ptr + 2)
+        logits = tl.load(logits_ptr + row * V + ids, mask=ids < V, other=float("-inf")).to(tl.float32)
+        scaled, distance = _distance(logits, tl.load(row_ptr + row * 2), temperature)
+        bits = counter_bits(first, second, tl.load(positions_ptr + row).to(tl.int32), ids)
+        limit = tl.exp(scaled - tl.load(row_ptr + row * 2 + 1)) * 1.001  # the margin is far above any rounding
+        able = ((bits >= 0) & (bits.to(tl.float32) <= limit * 4294967296.0)) | (limit >= 0.5)
+        able = able & (distance <= tl.load(edge_ptr + row)) & (ids < V)
+        top = float("-inf")
+        best = _FAR
+        if tl.max(able.to(tl.int32), axis=0) > 0:
+            noisy = tl.where(able, scaled + _gumbel(bits), float("-inf"))
+            top = tl.max(noisy, axis=0)
+            best = tl.min(tl.where(noisy == top, ids, _FAR), axis=0)
+        tl.store(tops_ptr + row * BLOCKS + block, top)
+        tl.store(ids_ptr + row * BLOCKS + block, best)
+
+
+@triton.jit
+def pick_kernel(
+    tops_ptr, ids_ptr, floats_ptr, edge_ptr, choice_ptr, BLOCKS: tl.constexpr, WIDTH: tl.constexpr, PDL: tl.constexpr,
+    WIDE: tl.constexpr,
+):  # fmt: skip
+    """One row's draw from its blocks'. Nothing where greedy."""
+    trigger(PDL)
+    row = tl.program_id(0).to(tl.int64)
+    lane = tl.arange(0, WIDTH)
+    start(PDL)
+    if tl.load(floats_ptr).to(tl.float32) >= 1e-5:
+        tops = tl.load(tops_ptr + row * BLOCKS + lane, mask=lane < BLOCKS, other=float("-inf"))
+        ids = tl.load(ids_ptr + row * BLOCKS + lane, mask=lane < BLOCKS, other=_FAR)
+        best = tl.min(tl.where(tops == tl.max(tops, axis=0), ids, _FAR), axis=0)
+        tl.store(choice_ptr + row, tl.where(tl.load(edge_ptr + row) < 0, -1, best).to(tl.int64))
+
+
+@triton.jit
+def accept_kernel(
+    tokens_ptr, choices_ptr, rows_ptr, parents_ptr, record_ptr,
+    W: tl.constexpr, BLOCK: tl.constexpr, TREE: tl.constexpr, PDL: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """One program: the longest accepted path. See `accept`."""
+    trigger(PDL)
+    lane = tl.arange(0, BLOCK)
+    start(PDL)
+    rows = tl.load(rows_ptr)
+    valid = lane < rows
+    tokens = tl.load(tokens_ptr + lane, mask=valid, other=-1).to(tl.int32)
+    choices = tl.load(choices_ptr + lane, mask=valid, other=0).to(tl.int32)
+    tl.store(record_ptr + 1, tl.min((choices >= 0).to(tl.int32), axis=0))
+    if TREE:
+        parents = tl.load(parents_ptr + lane, mask=valid, other=-1)
+        count = 0
+        node = 0
+        while node < _FAR:
+            choice = tl.sum(tl.where(lane == node, choices, 0), axis=0)
+            tl.store(record_ptr + 2 + count, choice)
+            fits = valid & (lane > node) & (parents == node) & (tokens == choice)
+            node = tl.min(tl.where(fits, lane, _FAR), axis=0)
+            if node < _FAR:
+                tl.store(record_ptr + 2 + W + count, node)
+                count += 1
+        tl.store(record_ptr, count)
+    else:
+        drafted = tl.load(tokens_ptr + lane + 1, mask=lane + 1 < rows, other=-1).to(tl.int32)
+        agrees = (drafted == choices) & (lane + 1 < rows)
+        count = tl.min(tl.where(agrees, _FAR, lane), axis=0)
+        tl.store(record_ptr, count)
+        tl.store(record_ptr + 2 + lane, choices, mask=lane <= count)
+        tl.store(record_ptr + 2 + W + lane, lane + 1, mask=lane < count)
+
+
+def accept(tokens: Tensor, choices: Tensor, rows: Tensor, parents: Tensor | None) -> Tensor:
+    """The rule of verify.accept on the device -> record [2 W + 2] int32: how many drafted rows are accepted; 1, or 0
+    if a valid row's choice is -1; the emitted tokens (that many and one more, then unset); their rows (that many).
+
+    tokens [W] int (row 0 the newest token, then the draft), choices [W] int64, rows [1] int32 valid rows, parents [W]
+    int32 the row of each row's parent (entry 0 unused), or None for a chain.
+    """
+    width = tokens.shape[0]
+    record = torch.empty(2 * width + 2, dtype=torch.int32, device=tokens.device)
+    accept_kernel[(1,)](
+        tokens, choices, rows, tokens if parents is None else parents, record, W=width,
+        BLOCK=max(2, triton.next_power_of_2(width)), TREE=parents is not None, **options(1),
+    )  # fmt: skip
+    return record
+
+
+def _word(value: int) -> int:
+    return (value & 0xFFFFFFFF ^ 0x80000000) - 0x80000000
+
+
+class Sampler:
+    """Draws with parameters that lie on the device: floats [3] float64 (temperature, top_p, log min_p) and ints [3]
+    int32 (top_k, the noise key's two words). A graph that has captured `choose` follows every later `set`."""
+
+    def __init__(self, device: torch.device) -> None:
+        pinned = device.type == "cuda"
+        self._host = (
+            torch.zeros(3, dtype=torch.float64, pin_memory=pinned),
+            torch.zeros(3, dtype=torch.int32, pin_memory=pinned),
+        )
+        self.floats, self.ints = (part.to(device) for part in self._host)
+        self._params: tuple[SamplingParams, int] | None = None
+        self.set(SamplingParams())
+
+    def set(self, params: SamplingParams, stream: int = TARGET) -> None:
+        """From the next `choose` on this stream. Waits for an earlier change to have reached the device."""
+        if self._params == (params, stream):
+            return
+        if self._params is not None and self.floats.is_cuda:
+            torch.cuda.current_stream().synchronize()  # the pinned words are about to change
+        self._params = (params, stream)
+        words = noise_key(params.seed, stream)
+        log_min_p = math.log(params.min_p) if params.min_p > 0.0 else -math.inf
+        floats, ints = self._host
+        floats.copy_(torch.tensor([params.temperature, params.top_p, log_min_p], dtype=torch.float64))
+        ints.copy_(torch.tensor([min(params.top_k, 2**31 - 1), _word(words[0]), _word(words[1])], dtype=torch.int32))
+        self.floats.copy_(floats, non_blocking=True)
+        self.ints.copy_(ints, non_blocking=True)
+
+    def choose(self, logits: Tensor, positions: Tensor) -> Tensor:
+        """logits [M, V] of any float type, positions [M] int64 (of the tokens to be drawn) -> [M] int64; -1 where a row
+        holds NaN or +inf, or nothing but -inf."""
+        rows, size = logits.shape
+        device = logits.device
+        blocks = triton.cdiv(size, _BLOCK)
+        width = max(2, triton.next_power_of_2(blocks))
+        tops = torch.empty(rows, blocks, dtype=torch.float32, device=device)
+        ids = torch.empty(rows, blocks, dtype=torch.int32, device=device)
+        choice = torch.empty(rows, dtype=torch.int64, device=device)
+        info = torch.empty(rows, 2, dtype=torch.float32, device=device)
+        edge = torch.empty(rows, dtype=torch.int32, device=device)
+        scan_kernel[(rows, blocks)](logits, tops, ids, V=size, BLOCKS=blocks, BLOCK=_BLOCK, **options(4))
+        border_kernel[(rows,)](
+            logits, positions, tops, ids, self.floats, self.ints, choice, info, edge,
+            V=size, BLOCKS=blocks, WIDTH=width, BLOCK=_SEARCH, **options(16),
+        )  # fmt: skip
+        draw_kernel[(rows, blocks)](
+            logits, positions, self.floats, self.ints, info, edge, tops, ids,
+            V=size, BLOCKS=blocks, BLOCK=_BLOCK, **options(4),
+        )  # fmt: skip
+        pick_kernel[(rows,)](tops, ids, self.floats, edge, choice, BLOCKS=blocks, WIDTH=width, **options(1))
+        return choice
