@@ -14,8 +14,10 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
+from specd.engine.draft import Draft
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
+from specd.engine.sampling import SamplingParams
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 _CONTEXT = 256  # tokens before the rows that are measured
@@ -66,9 +68,10 @@ class CostTable:
         return self._draft.get(name, 0.0)
 
     def saw_verify(self, rows: int, seconds: float) -> None:
-        """Follows a step of one of the widths. Others tell nothing, nor does a stall of over four times the cost."""
+        """Follows a step of one of the widths, or padded to one. Others tell nothing, nor does a stall of over four
+        times the cost."""
         place = bisect_left(self.widths, rows)
-        if self.frozen or place == len(self.widths) or self.widths[place] != rows:
+        if self.frozen or place == len(self.widths) or not (self.stepped or self.widths[place] == rows):
             return
         change = seconds / (self._factor * self._verify[place]) - 1.0
         if change > 3.0:
@@ -95,10 +98,13 @@ class CostTable:
         return {width: self._factor * seconds for width, seconds in zip(self.widths, self._verify, strict=True)}
 
 
-def measure(model: Qwen3, widths: Iterable[int] = WIDTHS, *, budget: float = 1.0, rounds: int = 4) -> CostTable:
+def measure(model: Qwen3, widths: Iterable[int] | None = None, *, budget: float = 1.0, rounds: int = 4) -> CostTable:
     """Times verify steps on the model: the best of some rounds through all widths, for about `budget` seconds.
 
-    Widths that the first round has no time for are extrapolated from the last two."""
+    Widths that the first round has no time for are extrapolated from the last two. Where the model has steps of fixed
+    shape these are timed, as they run in a job, at their own widths."""
+    if widths is None:
+        widths = WIDTHS if model.steps is None else model.steps.widths
     cache = model.new_cache()
     context = min(_CONTEXT, model.config.max_positions // 2)
     fitting = [rows for rows in widths if context + rows <= model.config.max_positions]
@@ -123,7 +129,7 @@ def measure(model: Qwen3, widths: Iterable[int] = WIDTHS, *, budget: float = 1.0
         (a, x), (b, y) = list(seconds.items())[-2:]
         seconds[rows] = y + max(0.0, y - x) / (b - a) * (rows - b)
     costs = dict(zip(fitting, tightened(fitting, [seconds[rows] for rows in fitting]), strict=True))
-    return CostTable(costs, stepped=model.device.type != "cpu")
+    return CostTable(costs, stepped=model.steps is not None or model.device.type != "cpu")
 
 
 def tightened(widths: Sequence[int], seconds: Sequence[float]) -> list[float]:
@@ -139,10 +145,14 @@ def _step(model: Qwen3, cache: KVCache, rows: int) -> float:
     """Seconds of one greedy step of `rows` rows after what the cache holds."""
     context = cache.length
     tokens, places = torch.zeros(rows, dtype=torch.long, device=model.device), _span(model, context, rows)
+    draft = Draft.chain([0] * (rows - 1))
     start = time.perf_counter()
     with model.ops.alone():
-        hidden = model.forward(tokens, places, cache)
-        model.logits(hidden.last).argmax(-1).tolist()
+        if model.steps is not None and model.steps.takes(rows, ()):
+            model.steps.step(cache, 0, draft, SamplingParams())
+        else:
+            hidden = model.forward(tokens, places, cache)
+            model.logits(hidden.last).argmax(-1).tolist()
     seconds = time.perf_counter() - start
     cache.truncate(context)
     return seconds

@@ -79,6 +79,8 @@ def prefill(
         try:
             with model.ops.alone():
                 hidden = model.forward(tokens, torch.arange(start, end, device=model.device), cache, taps=taps)
+            if model.device.type == "cuda":  # nothing is queued beyond a chunk: a cancel is seen after it
+                torch.cuda.current_stream(model.device).synchronize()
         except BaseException:
             cache.truncate(start)
             raise
@@ -209,7 +211,9 @@ class _Job:
         choice = self.policy.choose(self.seq, self._longest_draft())
         draft, name = choice.draft, choice.proposer
         drafted = time.perf_counter()
-        step = verify(self.model, self.cache, self.seq.tokens[-1], draft, self.sampling, self.taps, self.accept)
+        step = verify(
+            self.model, self.cache, self.seq.tokens[-1], draft, self.sampling, self.taps, self.accept, self.logprobs
+        )
         emitted = step.accepted.tokens
         ending = cut(self.rules, start - self.seq.prompt_length, self.held, emitted, self._decode)
         kept = emitted[: ending.kept]
@@ -221,7 +225,7 @@ class _Job:
         taps = None if step.taps is None else step.taps[: len(kept)]
         self._observe(Committed(kept, name, draft.size, accepted, taps, start - 1))
         scores = None
-        if self.logprobs:
+        if step.logits is not None and self.logprobs:
             rows = step.logits[: len(kept)].log_softmax(dim=-1)
             scores = rows.gather(-1, torch.tensor(kept, device=rows.device)[:, None])[:, 0].tolist()
         ended = time.perf_counter()

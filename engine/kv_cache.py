@@ -13,6 +13,8 @@ from torch import Tensor
 
 from specd.engine.errors import ContextOverflow, OutOfMemory
 
+LONGEST_STEP = 128  # rows of the widest fixed step, which may reach beyond what a cache holds
+
 
 class Sizes(Protocol):
     """The part of a model's config that its cache depends on."""
@@ -26,19 +28,23 @@ class Sizes(Protocol):
 
 
 class PagePool:
-    """k, v: [L, P, S, G, D] for L layers, P pages of S tokens, G key/value heads of size D."""
+    """k, v: [L, P + 1, S, G, D] for L layers, P pages of S tokens, G key/value heads of size D. The last page is
+    nobody's: `dummy` is its first slot, where the padding of a fixed step writes."""
 
     def __init__(self, config: Sizes, pages: int, page_size: int, device: torch.device, dtype: torch.dtype) -> None:
-        shape = (config.num_layers, pages, page_size, config.num_kv_heads, config.head_dim)
+        shape = (config.num_layers, pages + 1, page_size, config.num_kv_heads, config.head_dim)
+        # A kernel may read what nobody wrote, with a weight of 0: on an accelerator it must be a number then.
+        new = torch.empty if device.type == "cpu" else torch.zeros
         try:
-            self.k = torch.empty(shape, device=device, dtype=dtype)
-            self.v = torch.empty(shape, device=device, dtype=dtype)
+            self.k = new(shape, device=device, dtype=dtype)
+            self.v = new(shape, device=device, dtype=dtype)
         except (torch.OutOfMemoryError, RuntimeError) as error:
             gigabytes = 2 * torch.Size(shape).numel() * dtype.itemsize / 2**30
             raise OutOfMemory(
                 f"no room for a key/value pool of {gigabytes:.1f} GiB, {pages * page_size} tokens; ask for fewer tokens"
             ) from error
         self.page_size = page_size
+        self.dummy = pages * page_size
         self.layers = [
             (self.k[layer].view(-1, *shape[-2:]), self.v[layer].view(-1, *shape[-2:])) for layer in range(shape[0])
         ]  # per layer, by slot: [P S, G, D]
@@ -87,7 +93,8 @@ class PagePool:
 
 
 class KVCache:
-    """One sequence's keys and values: positions 0..length-1. table: [max_pages] int32, the page of each S positions."""
+    """One sequence's keys and values: positions 0..length-1. table: [max_pages] int32, the page of each S positions,
+    on the pool's device; right after `reserve`, `keep` and `slots`."""
 
     def __init__(self, pool: PagePool, max_positions: int) -> None:
         self.pool = pool
@@ -95,7 +102,7 @@ class KVCache:
         self.max_positions = max_positions
         self._pages: list[int] = []
         self._held = 0  # leading entries of table that are right
-        size = -(-max_positions // pool.page_size)
+        size = -(-(max_positions + LONGEST_STEP) // pool.page_size)
         self.table = torch.zeros(size, dtype=torch.int32, device=pool.k.device)
 
     @property
@@ -108,6 +115,14 @@ class KVCache:
 
         Raises ContextOverflow beyond max_positions and OutOfMemory when the pool is empty; the cache is then as before.
         """
+        self.hold(n)
+        self._sync()
+        positions = torch.arange(self.length, self.length + n, device=self.table.device)
+        size = self.pool.page_size
+        return self.table[positions // size].long() * size + positions % size
+
+    def hold(self, n: int) -> None:
+        """Has `pages` of its own for the n positions after `length`, as `reserve` does; the device is not told."""
         size, end = self.pool.page_size, self.length + n
         if end > self.max_positions:
             raise ContextOverflow(f"{end} tokens do not fit the model's context of {self.max_positions}")
@@ -122,9 +137,6 @@ class KVCache:
                 self.pool.release(self._pages[index])
                 self._pages[index] = fresh
                 self._held = min(self._held, index)
-        self._sync()
-        positions = torch.arange(self.length, end, device=self.table.device)
-        return self.table[positions // size].long() * size + positions % size
 
     def advance(self, n: int) -> None:
         """The n reserved positions now hold keys and values."""
@@ -153,6 +165,7 @@ class KVCache:
 
     def slots(self, start: int, offsets: list[int]) -> Tensor:
         """[n] int64 cache rows of positions start + offsets."""
+        self._sync()
         positions = torch.tensor(offsets, dtype=torch.int64, device=self.table.device) + start
         return (
             self.table[positions // self.pool.page_size].long() * self.pool.page_size + positions % self.pool.page_size

@@ -1,19 +1,25 @@
 """From a model's folder or hub name to something that generates: config, tokenizer and weights on a device."""
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
-from specd.engine.config import EngineConfig, model_config
+from specd.engine import memory
+from specd.engine.config import EngineConfig, ModelConfig, model_config, read_json
 from specd.engine.errors import ModelError, OutOfMemory
 from specd.engine.kernels import cpu
 from specd.engine.model import Qwen3
+from specd.engine.ops import StaticOps
+from specd.engine.propose.dflash_config import DFlashConfig, dflash_config
 from specd.engine.tokenizer import Tokenizer
 from specd.engine.weights import Progress, load_weights
 
 log = logging.getLogger(__name__)
+
+GPU_CHUNK = 512  # tokens of a prefill forward on a GPU: some 10 ms for 4 billion weights
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -69,6 +75,45 @@ def pick_dtype(dtype: str, device: torch.device) -> torch.dtype:
     return _DTYPES[dtype]
 
 
+def capture(model: Qwen3, taps: Sequence[int] = (), progress: Progress | None = None) -> None:
+    """Has the model run its steps as CUDA graphs, with the layers `taps` tapped, in a second or two; again where it had
+    graphs with other taps. Does nothing where the device's operations cannot be captured. Raises OutOfMemory."""
+    from specd.engine import graphs, static_step  # they know the model
+
+    if model.device.type != "cuda" or not isinstance(model.ops, StaticOps) or model.ops.name == "torch":
+        return
+    if model.steps is not None:
+        if model.steps.takes(1, taps):
+            return
+        graphs.release(model.steps)
+    graphs.capture_steps(static_step.StaticStep(model, taps), progress)
+
+
+def _drafter_config(folder: Path, target: ModelConfig) -> ModelConfig | DFlashConfig:
+    is_model = read_json(folder / "config.json").get("architectures") != ["DFlashDraftModel"]
+    return model_config(folder) if is_model else dflash_config(folder, target)
+
+
+def _sized(
+    engine: EngineConfig,
+    config: ModelConfig,
+    drafters: Sequence[ModelConfig | DFlashConfig],
+    place: torch.device,
+    kind: torch.dtype,
+) -> EngineConfig:
+    """With the page pool's size. Raises OutOfMemory, with figures, where even a small one does not fit."""
+    plans = [
+        memory.drafter_plan(drafter, len(drafter.target_layer_ids), item=kind.itemsize)
+        if isinstance(drafter, DFlashConfig)
+        else memory.plan(drafter, item=kind.itemsize, chunk=engine.prefill_chunk)
+        for drafter in drafters
+    ]
+    plan = memory.plan(config, item=kind.itemsize, chunk=engine.prefill_chunk, drafters=plans)
+    free, _ = torch.cuda.mem_get_info(place)
+    most = min(4 * config.max_positions, 1 << 17)
+    return replace(engine, kv_tokens=plan.tokens(free, engine.kv_tokens, most))
+
+
 def load(
     name: str | Path,
     *,
@@ -76,13 +121,21 @@ def load(
     dtype: str = "auto",
     engine: EngineConfig | None = None,
     progress: Progress | None = None,
+    drafters: Sequence[str | Path] = (),
+    steps: bool = True,
 ) -> Loaded:
-    """Loads a model. progress is called with a fraction 0..1 and a few words. Raises ModelError or OutOfMemory."""
+    """Loads a model. progress is called with a fraction 0..1 and a few words. Raises ModelError or OutOfMemory.
+
+    On an accelerator memory is counted first: drafters are those that will be loaded beside the model, to leave them
+    room; and its steps are captured (graphs.py), if `steps`, with what a DFlash drafter among them taps."""
     folder = resolve(name)
     config = model_config(folder)
     tokenizer = Tokenizer(folder)
     place = pick_device(device)
     kind = pick_dtype(dtype, place)
+    beside = [_drafter_config(resolve(drafter), config) for drafter in drafters] if place.type == "cuda" else []
+    if place.type == "cuda":
+        engine = _sized(engine or EngineConfig(prefill_chunk=GPU_CHUNK), config, beside, place, kind)
     widened = place.type == "cpu" and kind == torch.float32 and cpu.load() is not None
     try:
         weights = load_weights(folder, config, device=place, dtype=kind, keep_bfloat16=widened, progress=progress)
@@ -91,6 +144,9 @@ def load(
             f"the weights of {folder.name} do not fit the memory of {place}; use a smaller model"
         ) from None
     model = Qwen3(config, weights, engine=engine, vocab_limit=tokenizer.vocab_size)
+    if place.type == "cuda" and steps:
+        taps = next((drafter.target_layer_ids for drafter in beside if isinstance(drafter, DFlashConfig)), ())
+        capture(model, taps, progress)
     if progress:
         progress(1.0, "ready")
     end = tokenizer.token_id("<|im_end|>")

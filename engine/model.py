@@ -7,6 +7,7 @@ rotary positions, SwiGLU.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -17,6 +18,9 @@ from specd.engine.config import EngineConfig, ModelConfig
 from specd.engine.errors import ContextOverflow
 from specd.engine.kv_cache import KVCache, PagePool
 from specd.engine.weights import Weights
+
+if TYPE_CHECKING:
+    from specd.engine.static_step import StaticStep
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Qwen3:
         self._head = weights.head[: self.vocab_limit]
         self._rope = operations.rope_tables(config.rope_theta, config.head_dim, 1024, self.device)
         self._pool: PagePool | None = None
+        self.steps: StaticStep | None = None  # steps of fixed shape, where the device runs them faster
 
     @property
     def pool(self) -> PagePool:
@@ -72,33 +77,59 @@ class Qwen3:
         tokens, positions: [M] int64. mask: None where the rows are a chain, else [M, M] bool: row i sees row j (itself
         included). taps: layers whose output to return, counted from 0. If it raises, the cache's length has not moved.
         """
-        c, ops = self.config, self.ops
         base, rows = cache.length, tokens.shape[0]
         slots = cache.reserve(rows)
-        rope = self._rope_rows(positions)
+        tapped = self.new_taps(rows, taps)
+        last = self.layers(tokens, self._rope_rows(positions), cache.pool, slots, cache.table, base, mask, taps, tapped)
+        cache.advance(rows)
+        return Hidden(last, tapped)
+
+    def layers(
+        self,
+        tokens: Tensor,
+        rope: tuple[Tensor, Tensor],
+        pool: PagePool,
+        slots: Tensor,
+        table: Tensor,
+        base: int | Tensor,
+        mask: Tensor | None,
+        taps: Sequence[int] = (),
+        tapped: Tensor | None = None,
+    ) -> Tensor:
+        """The pass itself: tokens [M], rope: cos and sin [M, D/2] of their positions, the others as `ops.attention`
+        takes them -> [M, H] after the final norm. What the layers `taps` give goes into tapped [M, T, H]."""
+        c, ops = self.config, self.ops
         x = functional.embedding(tokens, self.weights.embedding).to(self.dtype)
         delta: Tensor | None = None
-        tapped: dict[int, Tensor] = {}
-        for number, (layer, (k_cache, v_cache)) in enumerate(zip(self.weights.layers, cache.pool.layers, strict=True)):
+        for number, (layer, (k_cache, v_cache)) in enumerate(zip(self.weights.layers, pool.layers, strict=True)):
             normed = ops.add_rms_norm(x, delta, layer.input_norm, c.rms_norm_eps)
-            if number - 1 in taps:
-                tapped[number - 1] = x.clone()
-            qkv = ops.linear(normed, layer.qkv, layer.qkv_bias)
+            if tapped is not None and number - 1 in taps:
+                tapped[:, taps.index(number - 1)] = x
+            qkv = ops.projection(normed, layer.qkv, layer.qkv_bias)
             q = ops.qk_norm_rope_store(qkv, layer.qk_norms, c.rms_norm_eps, rope, slots, k_cache, v_cache)
-            mixed = ops.attention(q, k_cache, v_cache, cache.table, cache.pool.page_size, base, mask)
-            delta = ops.linear(mixed.view(rows, -1), layer.o)
+            mixed = ops.attention(q, k_cache, v_cache, table, pool.page_size, base, mask)
+            delta = ops.projection(mixed.view(len(mixed), -1), layer.o)
             normed = ops.add_rms_norm(x, delta, layer.post_norm, c.rms_norm_eps)
-            delta = ops.linear(ops.silu_mul(ops.linear(normed, layer.gate_up)), layer.down)
+            delta = ops.projection(ops.gated(normed, layer.gate_up), layer.down)
         last = ops.add_rms_norm(x, delta, self.weights.norm, c.rms_norm_eps)
-        if c.num_layers - 1 in taps:
-            tapped[c.num_layers - 1] = x.clone()
-        cache.advance(rows)
-        return Hidden(last, torch.stack([tapped[number] for number in taps], dim=1) if taps else None)
+        if tapped is not None and c.num_layers - 1 in taps:
+            tapped[:, taps.index(c.num_layers - 1)] = x
+        return last
+
+    def new_taps(self, rows: int, taps: Sequence[int]) -> Tensor | None:
+        """[rows, T, H] for what the layers `taps` give; None where there are none."""
+        if not taps:
+            return None
+        return torch.empty(rows, len(taps), self.config.hidden_size, dtype=self.dtype, device=self.device)
 
     @torch.inference_mode()
     def logits(self, last: Tensor) -> Tensor:
         """[M, H] -> [M, vocab_limit] float32."""
-        return self.ops.linear(last, self._head).float()
+        return self.head(last).float()
+
+    def head(self, last: Tensor) -> Tensor:
+        """`logits` in the model's own type, which holds all that there is to them."""
+        return self.ops.linear(last, self._head)
 
     @torch.inference_mode()
     def embed(self, tokens: Tensor) -> Tensor:
@@ -110,6 +141,11 @@ class Qwen3:
         if top > self.config.max_positions:
             raise ContextOverflow(f"position {top - 1} lies beyond the model's context of {self.config.max_positions}")
         if top > self._rope[0].shape[0]:
-            size = min(2 * top, self.config.max_positions)
-            self._rope = operations.rope_tables(self.config.rope_theta, self.config.head_dim, size, self.device)
+            self.rope(min(2 * top, self.config.max_positions))
         return self._rope[0][positions], self._rope[1][positions]
+
+    def rope(self, positions: int) -> tuple[Tensor, Tensor]:
+        """The rotary tables, cos and sin [P, D/2] float32, of so many positions or more."""
+        if positions > self._rope[0].shape[0]:
+            self._rope = operations.rope_tables(self.config.rope_theta, self.config.head_dim, positions, self.device)
+        return self._rope

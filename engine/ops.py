@@ -6,13 +6,15 @@ so a verify step of k+1 rows gives the bits of k+1 decode steps. TorchOps keeps 
 `_TILE` rows and `_SPLIT` keys, whatever the number of rows; on another device it relies on the library.
 """
 
+import importlib.util
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from specd.engine import choice
 from specd.engine.kernels import cpu
 
 _TILE = 16  # rows of one library product
@@ -31,6 +33,12 @@ class Ops(Protocol):
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x [M, K], weight [N, K], bias [N] -> [M, N]."""
+
+    def projection(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """`linear` for `add_rms_norm` and `qk_norm_rope_store` to take: [M, N], or parts of a sum [S, M, N] float32."""
+
+    def gated(self, x: Tensor, gate_up: Tensor) -> Tensor:
+        """x [M, H], gate_up [2 I, H] -> silu(gate) * up [M, I]."""
 
     def add_rms_norm(self, x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> Tensor:
         """x [M, H] += delta [M, H] in place; -> x / sqrt(mean(x^2) + eps) * weight, statistics in float32."""
@@ -52,12 +60,21 @@ class Ops(Protocol):
         writes k and v to the cache rows slots [M] int64; -> q [M, Hq, D]."""
 
     def attention(
-        self, q: Tensor, k_cache: Tensor, v_cache: Tensor, table: Tensor, page: int, base: int, mask: Tensor | None
+        self,
+        q: Tensor,
+        k_cache: Tensor,
+        v_cache: Tensor,
+        table: Tensor,
+        page: int,
+        base: int | Tensor,
+        mask: Tensor | None,
     ) -> Tensor:
         """Scaled dot-product attention over a paged cache -> [M, Hq, D].
 
-        Row m sees the `base` positions before the block and, in the block, the rows up to itself (mask None) or those
-        that mask [M, M] bool names. Position p lies in cache row table[p // page] * page + p % page.
+        Row m sees the `base` positions before the block and, in the block, the rows up to itself (mask None), those
+        that mask [M, M] bool names, or those that lanes [M, M] int32 list: row m's in ascending order, -1 behind them.
+        Position p lies in cache row table[p // page] * page + p % page. base is an int32 [1] on the device where the
+        step is a fixed one (static_step.py).
         """
 
     def span_attention(
@@ -74,6 +91,18 @@ class Ops(Protocol):
         """Two-way attention, for drafts: row m of q [M, Hq, D] sees all cache places start..stop-1 (spans None) or, of
         those, spans[m, 0]..spans[m, 1]-1 ([M, 2] int64) -> [M, Hq, D]. Places as in `attention`. The promise on rows
         does not cover it: a block of drafts always has the same rows, and no output depends on it."""
+
+
+@runtime_checkable
+class StaticOps(Ops, Protocol):
+    """Operations of a step of fixed shape: nothing waits for the device, and no size depends on values there."""
+
+    def choose(self, logits: Tensor, positions: Tensor, params: Tensor) -> Tensor:
+        """logits [M, V] of any float type, positions [M] int64 of the tokens to choose, params as `choice.packed` lays
+        them out -> [M] int64: what `sampling.sample` gives, and -1 where the row's largest logit is not finite."""
+
+    def accept(self, tokens: Tensor, choices: Tensor, rows: Tensor, parents: Tensor | None) -> Tensor:
+        """The exact rule over a block of W rows, the first `rows` ([1] int32) of which count: see `choice.accepted`."""
 
 
 def rope_tables(theta: float, size: int, positions: int, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -116,6 +145,12 @@ class TorchOps:
         tiles = [functional.linear(tile, weight, bias) for tile in torch.split(padded, _TILE)]
         return torch.cat(tiles)[:rows]
 
+    def projection(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        return self.linear(x, weight, bias)
+
+    def gated(self, x: Tensor, gate_up: Tensor) -> Tensor:
+        return self.silu_mul(self.linear(x, gate_up))
+
     def add_rms_norm(self, x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> Tensor:
         if delta is not None:
             x += delta
@@ -145,13 +180,21 @@ class TorchOps:
         return rotate(q, rope)
 
     def attention(
-        self, q: Tensor, k_cache: Tensor, v_cache: Tensor, table: Tensor, page: int, base: int, mask: Tensor | None
+        self,
+        q: Tensor,
+        k_cache: Tensor,
+        v_cache: Tensor,
+        table: Tensor,
+        page: int,
+        base: int | Tensor,
+        mask: Tensor | None,
     ) -> Tensor:
         rows, heads, size = q.shape
         groups = k_cache.shape[-2]
+        base = int(base)
         total = base + rows
         visible = torch.ones(rows, total, dtype=torch.bool, device=q.device)
-        visible[:, base:] = visible[:, base:].tril() if mask is None else mask.bool()
+        visible[:, base:] = visible[:, base:].tril() if mask is None else choice.as_mask(mask)
         # Each row's visible keys, moved to the front in order: place j of the list is depth j, in a tree as in a chain.
         order = torch.where(visible, torch.arange(total, device=q.device), total).sort(dim=1).values
         order = functional.pad(order, (0, -total % _SPLIT), value=total)
@@ -194,11 +237,25 @@ class TorchOps:
         mixed = torch.einsum("grmn,ngd->mgrd", scores.softmax(dim=-1), values)
         return mixed.reshape(rows, heads, size).to(q.dtype)
 
+    def choose(self, logits: Tensor, positions: Tensor, params: Tensor) -> Tensor:
+        return choice.choose(logits, positions, params)
+
+    def accept(self, tokens: Tensor, choices: Tensor, rows: Tensor, parents: Tensor | None) -> Tensor:
+        return choice.accepted(tokens, choices, rows, parents)
+
 
 def for_device(device: torch.device, dtype: torch.dtype) -> Ops:
     """The fastest operations for the device and the activations' type."""
+    if device.type == "cuda" and dtype == torch.bfloat16 and _has_cuda_kernels():
+        from specd.engine.kernels.cuda import CudaOps  # imports triton: seconds, and on a GPU only
+
+        return CudaOps()
     if device.type == "cpu" and dtype == torch.float32:
         kernels = cpu.load()
         if kernels is not None:
             return kernels
     return TorchOps(row_invariant=device.type == "cpu")
+
+
+def _has_cuda_kernels() -> bool:
+    return all(importlib.util.find_spec(name) is not None for name in ("triton", "specd.engine.kernels.cuda"))

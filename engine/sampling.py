@@ -18,6 +18,7 @@ from torch import Tensor
 
 from specd.engine.errors import NonFiniteLogits
 
+NOT_FINITE = "the model produced NaN or infinite logits: try float32, or check the weights"
 AcceptRule = Literal["exact", "rejection"]
 
 # Uses of one seed whose noise never meets: the target's own tokens, drafts sampled for the rejection rule, that rule's
@@ -60,15 +61,15 @@ def noise_key(seed: int, stream: int) -> tuple[int, int]:
     return int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")
 
 
-def _word(value: int) -> int:
+def signed(value: int) -> int:
     """A 32-bit word as the signed number that int32 arithmetic, which wraps around, takes it for."""
     return (value & 0xFFFFFFFF ^ 0x80000000) - 0x80000000
 
 
 def _mix(x: Tensor) -> Tensor:
     """A bijection of 32-bit words (int32) that spreads every bit: the finaliser of MurmurHash3."""
-    x = (x ^ ((x >> 16) & 0xFFFF)) * _word(0x85EBCA6B)
-    x = (x ^ ((x >> 13) & 0x7FFFF)) * _word(0xC2B2AE35)
+    x = (x ^ ((x >> 16) & 0xFFFF)) * signed(0x85EBCA6B)
+    x = (x ^ ((x >> 13) & 0x7FFFF)) * signed(0xC2B2AE35)
     return x ^ ((x >> 16) & 0xFFFF)
 
 
@@ -77,10 +78,15 @@ def counter_bits(seed: int, stream: int, positions: Tensor, tokens: Tensor) -> T
 
     At one position no two tokens have the same bits; two positions of a seed have unrelated ones.
     """
-    first, second = noise_key(seed, stream)
-    row = _mix(positions.int() * _word(0x9E3779B1) + _word(first))
-    inner = _mix(tokens.int() * _word(0x85EBCA77) + row)
-    return _mix(inner + _mix(row + _word(second)))
+    return keyed_bits(noise_key(seed, stream), positions, tokens)
+
+
+def keyed_bits(key: tuple[int, int], positions: Tensor, tokens: Tensor) -> Tensor:
+    """`counter_bits` by the two words of a `noise_key`."""
+    first, second = key
+    row = _mix(positions.int() * signed(0x9E3779B1) + signed(first))
+    inner = _mix(tokens.int() * signed(0x85EBCA77) + row)
+    return _mix(inner + _mix(row + signed(second)))
 
 
 def uniform(bits: Tensor) -> Tensor:
@@ -134,17 +140,22 @@ def check_finite(logits: Tensor) -> None:
     """Raises NonFiniteLogits if a row holds NaN or +inf, or nothing but -inf."""
     top = logits.amax(dim=-1)
     if not bool(torch.isfinite(top).all()):
-        raise NonFiniteLogits("the model produced NaN or infinite logits: try float32, or check the weights")
+        raise NonFiniteLogits(NOT_FINITE)
 
 
 @torch.inference_mode()
 def draw(logits: Tensor, positions: Tensor, params: SamplingParams, *, stream: int = TARGET) -> Tensor:
     """`sample` without its check: on an accelerator nothing waits for the device. NaN logits give some token."""
+    return draw_keyed(logits, positions, params, noise_key(params.seed, stream))
+
+
+def draw_keyed(logits: Tensor, positions: Tensor, params: SamplingParams, key: tuple[int, int]) -> Tensor:
+    """`draw` by the two words of a `noise_key` in place of the seed and the stream."""
     if params.greedy:
         return logits.argmax(dim=-1)
     scaled = adjusted(logits, params)
     ids = torch.arange(scaled.shape[-1], dtype=torch.int32, device=scaled.device)[None, :]
-    bits = counter_bits(params.seed, stream, positions[:, None], ids)
+    bits = keyed_bits(key, positions[:, None], ids)
     if scaled.device.type == "cpu":
         return _argmax_noisy(scaled, bits)
     return (scaled + gumbel(bits)).argmax(dim=-1)

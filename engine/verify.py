@@ -11,11 +11,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from specd.engine.choice import as_lanes, as_tensor
 from specd.engine.draft import Draft
+from specd.engine.errors import NonFiniteLogits
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
+from specd.engine.ops import StaticOps
 from specd.engine.rejection import accept_by_rejection, rule_for
-from specd.engine.sampling import AcceptRule, SamplingParams, sample
+from specd.engine.sampling import NOT_FINITE, AcceptRule, SamplingParams, sample
 
 
 @dataclass(frozen=True)
@@ -62,11 +65,12 @@ def tree_layout(parents: Tensor) -> tuple[Tensor, Tensor]:
 @dataclass(frozen=True)
 class Step:
     """What a verify step found. taps: [accepted + 1, T, H], rows of the positions that stay in the cache.
-    logits: [accepted + 1, V], the rows that chose `accepted.tokens`. rule: the one that was followed."""
+    logits: [accepted + 1, V], the rows that chose `accepted.tokens`, None where they stayed on the device. rule: the
+    one that was followed."""
 
     accepted: Accepted
     taps: Tensor | None
-    logits: Tensor
+    logits: Tensor | None
     rule: AcceptRule = "exact"
 
 
@@ -78,26 +82,32 @@ def verify(
     sampling: SamplingParams,
     taps: Sequence[int] = (),
     accept_rule: AcceptRule = "exact",
+    with_logits: bool = True,
 ) -> Step:
     """Verifies `draft` after the token `newest`, which the cache does not hold yet. Afterwards the cache holds `newest`
-    and the accepted tokens; if anything raises, it is as before."""
+    and the accepted tokens; if anything raises, it is as before. Without need of logits it runs as a step of fixed
+    shape where the model has those."""
     start = cache.length
+    rule = rule_for(draft, sampling, accept_rule)
+    steps = model.steps
+    if steps is not None and rule == "exact" and not with_logits and steps.takes(draft.size + 1, taps):
+        path, emitted, tapped = steps.step(cache, newest, draft, sampling, taps)
+        return Step(Accepted(path, emitted), tapped, None, rule)
     try:
         drafted = draft.tokens.to(model.device)  # a draft made on the device goes straight into the step
         tokens = torch.cat((torch.tensor([newest], dtype=drafted.dtype, device=model.device), drafted)).long()
         depth, mask = torch.arange(len(tokens)), None
         if draft.parents is not None:
             depth, mask = tree_layout(draft.parents)
-            mask = mask.to(model.device)
+            mask = mask if model.device.type == "cpu" else as_lanes(mask).to(model.device)
         positions = (start + depth).to(model.device)
         hidden = model.forward(tokens, positions, cache, mask, taps)
         logits = model.logits(hidden.last)
-        rule = rule_for(draft, sampling, accept_rule)
         if rule == "rejection":
             emitted = accept_by_rejection(draft, logits, positions + 1, sampling)
             accepted = Accepted(list(range(len(emitted) - 1)), emitted)
         else:
-            targets = sample(logits, positions + 1, sampling)
+            targets = _targets(model, logits, positions + 1, sampling)
             parents = None if draft.parents is None else draft.parents.tolist()
             accepted = accept(draft.tokens.tolist(), parents, targets.tolist())
         rows = [0, *(index + 1 for index in accepted.path)]
@@ -106,3 +116,14 @@ def verify(
         cache.truncate(start)
         raise
     return Step(accepted, None if hidden.taps is None else hidden.taps[rows], logits[rows], rule)
+
+
+def _targets(model: Qwen3, logits: Tensor, positions: Tensor, sampling: SamplingParams) -> Tensor:
+    """The target's token after every row, [M] int64. Raises NonFiniteLogits."""
+    if model.device.type == "cpu" or not isinstance(model.ops, StaticOps):
+        return sample(logits, positions, sampling)
+    # By the kernels of the fixed steps: on one device a token must not depend on which kind of step chose it.
+    chosen = model.ops.choose(logits, positions, as_tensor(sampling).to(model.device))
+    if int(chosen.min()) < 0:
+        raise NonFiniteLogits(NOT_FINITE)
+    return chosen

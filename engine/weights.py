@@ -105,6 +105,8 @@ def load_weights(
         return tensor.to(device=device, dtype=dtype, copy=True)
 
     def matrix(*parts: Tensor) -> Tensor:
+        if device.type != "cpu":  # joined there: its memory is the faster one
+            parts = tuple(part.to(device) for part in parts)
         # a copy, never the mapped file: that may be cut short or written over while the model runs
         fused = torch.cat(parts) if len(parts) > 1 or device.type == "cpu" else parts[0]
         stays = keep_bfloat16 and fused.dtype == torch.bfloat16

@@ -149,6 +149,14 @@ class CpuKernels:
         )  # fmt: skip
         return out
 
+    def projection(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """As `linear`."""
+        return self.linear(x, weight, bias)
+
+    def gated(self, x: Tensor, gate_up: Tensor) -> Tensor:
+        """x [M, H], gate_up [2 I, H] -> [M, I]."""
+        return self.silu_mul(self.linear(x, gate_up))
+
     def add_rms_norm(self, x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> Tensor:
         """x [M, H] += delta in place, then its RMS norm [M, H]."""
         out = torch.empty_like(x)
@@ -186,7 +194,14 @@ class CpuKernels:
         return out
 
     def attention(
-        self, q: Tensor, k_cache: Tensor, v_cache: Tensor, table: Tensor, page: int, base: int, mask: Tensor | None
+        self,
+        q: Tensor,
+        k_cache: Tensor,
+        v_cache: Tensor,
+        table: Tensor,
+        page: int,
+        base: int | Tensor,
+        mask: Tensor | None,
     ) -> Tensor:
         """q [M, Hq, D], caches [slots, G, D], table [pages] int32, mask [M, M] bool or None -> [M, Hq, D]."""
         mask = None if mask is None else mask.to(torch.uint8).contiguous()
@@ -194,7 +209,7 @@ class CpuKernels:
         out = torch.empty_like(q)
         self._library.specd_attention(
             self.threads,
-            q.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(), table.data_ptr(), page, base, _pointer(mask),
+            q.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(), table.data_ptr(), page, int(base), _pointer(mask),
             size**-0.5, out.data_ptr(), rows, heads, k_cache.shape[-2], size,
         )  # fmt: skip
         return out

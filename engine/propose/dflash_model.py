@@ -14,7 +14,7 @@ from torch import Tensor
 
 from specd.engine import ops as operations
 from specd.engine.kv_cache import KVCache, PagePool
-from specd.engine.load import resolve
+from specd.engine.load import capture, resolve
 from specd.engine.model import Qwen3
 from specd.engine.propose.dflash_config import DFlashConfig, dflash_config
 from specd.engine.propose.dflash_context import DFlashContext
@@ -149,4 +149,5 @@ def load_dflash(name: str | Path, model: Qwen3) -> DFlashDrafter:
     config = dflash_config(folder, model.config)
     with ExitStack() as stack:
         weights = read_weights(TensorFolder(folder, stack), config, model)
+    capture(model, config.target_layer_ids)
     return DFlashDrafter(config, weights, model)

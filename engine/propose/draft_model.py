@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from specd.engine.config import EngineConfig
 from specd.engine.draft import EMPTY, Committed, Draft, Sequence
 from specd.engine.errors import ModelError, OutOfMemory
 from specd.engine.kv_cache import KVCache
@@ -27,7 +28,8 @@ log = logging.getLogger(__name__)
 
 def load_draft_model(name: str | Path, target: Loaded, *, dtype: str = "auto") -> Qwen3:
     """A draft model for `target`, on its device. Raises ModelError where any token id stands for other bytes."""
-    loaded = load(name, device=str(target.model.device), dtype=dtype)
+    pool = EngineConfig(kv_tokens=target.model.engine.kv_tokens, prefill_chunk=target.model.engine.prefill_chunk)
+    loaded = load(name, device=str(target.model.device), dtype=dtype, engine=pool, steps=False)
     check_vocabulary(loaded.model, target.model)
     own, other = loaded.tokenizer, target.tokenizer
     for token in range(own.vocab_size):

@@ -1,0 +1,144 @@
+"""A verify step of fixed shape, from the draft's tokens to the accepted ones, all on the device.
+
+Any draft runs at one of a few widths, padded: padding rows write to a page that is nobody's, and no row's result
+depends on another's. Nothing in a step waits for the device, so each width can be captured as a CUDA graph
+(graphs.py); on a CPU the same step runs as it stands, which is how it is tested. One copy brings the inputs, one record
+goes back. What it gives is what `verify` gives, to the bit.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from specd.engine.draft import Draft
+from specd.engine.errors import NonFiniteLogits
+from specd.engine.kv_cache import LONGEST_STEP, KVCache, PagePool
+from specd.engine.model import Qwen3
+from specd.engine.ops import StaticOps
+from specd.engine.sampling import NOT_FINITE, SamplingParams
+from specd.engine.step_inputs import StepInputs
+
+WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
+TREE_WIDTHS = (4, 8, 16, 32, 64, 128)
+assert WIDTHS[-1] == TREE_WIDTHS[-1] == LONGEST_STEP
+
+Override = Callable[[Tensor, Tensor], Tensor]
+
+
+class StaticStep:
+    """The steps of one model. `replays`: what runs a (width, is_tree) in place of the operations one by one.
+
+    It holds on to all that captured steps point to: the weights and the page pool (through the model), its own buffers
+    and the rotary tables. They are dropped together.
+    """
+
+    def __init__(self, model: Qwen3, taps: Sequence[int] = (), override: Override | None = None) -> None:
+        """taps: layers whose output every step keeps. override: (choices [W] int64, positions [W] int64 of those
+        choices) -> choices, part of the step on the device: a target that chooses otherwise, for measurements."""
+        if not isinstance(model.ops, StaticOps):
+            raise ValueError(f"the {model.ops.name} operations have no step of fixed shape")
+        self.model = model
+        self.taps = tuple(taps)
+        self.replays: dict[tuple[int, bool], Callable[[], None]] = {}
+        self._ops: StaticOps = model.ops
+        self._override = override
+        self._pool = model.pool
+        self._rope = model.rope(model.config.max_positions + LONGEST_STEP)
+        self._tapped = model.new_taps(LONGEST_STEP, taps)
+        table = len(model.new_cache().table)
+        self.inputs = StepInputs(table, self._pool.page_size, self._pool.dummy, model.device)
+        on_gpu = model.device.type == "cuda"
+        self._record = torch.zeros(2 + 2 * LONGEST_STEP, dtype=torch.int32, pin_memory=on_gpu)
+        self._record_words = self._record.numpy()
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Rows of the steps of chains, ascending."""
+        return WIDTHS
+
+    def takes(self, rows: int, taps: Sequence[int]) -> bool:
+        """Whether a step of so many rows, with these layers tapped, runs here."""
+        return rows <= LONGEST_STEP and (not taps or tuple(taps) == self.taps)
+
+    def step(
+        self, cache: KVCache, newest: int, draft: Draft, sampling: SamplingParams, taps: Sequence[int] = ()
+    ) -> tuple[list[int], list[int], Tensor | None]:
+        """One step: accepted draft indices from the root down, their tokens and the one after them, and the taps
+        [accepted + 1, T, H] of the rows that stay. The cache then holds the newest token and the accepted ones; if
+        anything raises (NonFiniteLogits, OutOfMemory, ContextOverflow, a cancel), it is as before."""
+        start = cache.length
+        tokens = [newest, *draft.tokens.tolist()]
+        rows, is_tree = len(tokens), draft.parents is not None
+        widths = TREE_WIDTHS if is_tree else WIDTHS
+        width = widths[bisect_left(widths, rows)]
+        try:
+            cache.hold(rows)
+            self.inputs.write(cache, tokens, width, sampling)
+            if draft.parents is not None:
+                self.inputs.write_tree(draft.parents.tolist(), width)
+            self.launch(width, is_tree)
+            self.wait()
+            words = self._record_words
+            accepted = int(words[0])
+            if not words[1]:
+                raise NonFiniteLogits(NOT_FINITE)
+            emitted = words[2 : 3 + accepted].tolist()
+            path = (words[2 + width : 2 + width + accepted] - 1).tolist()
+            cache.advance(accepted + 1)
+            cache.truncate(start + accepted + 1)
+            kept = self._tapped[: accepted + 1].clone() if taps and self._tapped is not None else None
+        except BaseException:
+            self.wait()  # the next step must not write its inputs while this one reads its own
+            cache.truncate(start)
+            raise
+        return path, emitted, kept
+
+    def launch(self, width: int, is_tree: bool) -> None:
+        """Starts the step that the inputs describe."""
+        replay = self.replays.get((width, is_tree))
+        if replay is None:
+            self.run(width, is_tree)
+        else:
+            replay()
+
+    def wait(self) -> None:
+        """Until the record is on the host."""
+        if self.model.device.type == "cuda":
+            torch.cuda.current_stream(self.model.device).synchronize()
+
+    @torch.inference_mode()
+    def run(self, width: int, is_tree: bool) -> None:
+        """All operations of a step, copies included; what a graph captures."""
+        ops, model, inputs = self._ops, self.model, self.inputs
+        inputs.copy(width, is_tree)
+        tokens, positions, slots = inputs.tokens[:width], inputs.positions[:width], inputs.slots[:width]
+        lanes, parents = (inputs.lanes(width), inputs.parents[:width]) if is_tree else (None, None)
+        rope = (self._rope[0][positions], self._rope[1][positions])
+        tapped = None if self._tapped is None else self._tapped[:width]
+        last = model.layers(tokens, rope, self._pool, slots, inputs.table, inputs.base, lanes, self.taps, tapped)
+        targets = positions + 1
+        choices = ops.choose(model.head(last), targets, inputs.params)
+        if self._override is not None:
+            choices = self._override(choices, targets)
+        record = ops.accept(tokens, choices, inputs.rows, parents)
+        if is_tree:
+            keep_path(self._pool, slots, record)
+            if tapped is not None:  # what the record says behind the accepted rows means nothing
+                tapped[1:] = tapped[record[2 + width : -1].clamp(0, width - 1)]
+        self._record[: len(record)].copy_(record, non_blocking=True)
+
+
+def keep_path(pool: PagePool, slots: Tensor, record: Tensor) -> None:
+    """Keys and values of the accepted rows that `accept`'s record names move to the rows after the block's first, in
+    order: slots [W] int64 are the block's cache rows. Does not wait for the device."""
+    if pool.k.device.type == "cuda":
+        from specd.engine.kernels import compact
+
+        compact.keep_path(pool.k, pool.v, slots, record)
+        return
+    count = int(record[0])
+    target, source = slots[1 : count + 1], slots[record[2 + len(slots) :][:count]]
+    for k, v in pool.layers:
+        k[target], v[target] = k[source], v[source]  # the right side is gathered before anything is written
