@@ -32,17 +32,25 @@ def real_items(path: Path) -> Iterator[tuple[Edit, str]]:
         yield Edit(kind, row["language"], before, row["instruction"], after, row["source"]), "real definitions"
 
 
-def changed_definitions(before: str, after: str) -> tuple[str, str] | None:
-    """(region, edited region): all changed lines, out to unindented lines that a blank line precedes or follows."""
+def changed_span(before: str, after: str) -> tuple[int, int, int] | None:
+    """(start, end, end in `after`), half-open lines: all changed lines, out to unindented lines that a blank line
+    precedes or follows. The texts are taken without their last line end."""
     a, b = before.rstrip("\n").split("\n"), after.rstrip("\n").split("\n")
     changed = [op for op in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes() if op[0] != "equal"]
     if not changed:
         return None
-    start, end = changed[0][1], changed[-1][2]
-    tail = len(a) - end
-    while start > 0 and not (a[start][:1].strip() and not a[start - 1].strip()):
+    start, tail = changed[0][1], len(a) - changed[-1][2]
+    while start > 0 and not (start < len(a) and a[start][:1].strip() and not a[start - 1].strip()):
         start -= 1
-    while tail > 0 and not (a[len(a) - tail - 1][:1].strip() and not a[len(a) - tail].strip()):
+    while tail > 0 and not (tail < len(a) and a[len(a) - tail - 1][:1].strip() and not a[len(a) - tail].strip()):
         tail -= 1
-    region, edited = "\n".join(a[start : len(a) - tail]), "\n".join(b[start : len(b) - tail])
-    return dedent(region), dedent(edited)
+    return start, len(a) - tail, len(b) - tail
+
+
+def changed_definitions(before: str, after: str) -> tuple[str, str] | None:
+    """(region, edited region): the lines of `changed_span`."""
+    span = changed_span(before, after)
+    if span is None:
+        return None
+    start, end, end_after = span
+    return dedent("\n".join(before.split("\n")[start:end])), dedent("\n".join(after.split("\n")[start:end_after]))

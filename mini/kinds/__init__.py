@@ -10,7 +10,7 @@ from specd.mini.region import Region
 @dataclass(frozen=True)
 class Made:
     """An instruction and the code it leads to; `before` if the maker first changed the region (a look-alike). `names`
-    are the old and new names of a rename, or the old and new text of a literal: what the answer must tell apart."""
+    are the old names of a rename and then the new ones, or a literal's old and new text: what must be told apart."""
 
     instruction: str
     after: str
