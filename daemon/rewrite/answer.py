@@ -2,7 +2,8 @@
 
 Dropped and reported: a leading think block, prose before and after, the outer fence. Nothing else is altered: a fence
 or a `<think>` inside the block is the user's text. An answer without a fence is held to its end and passed on only if
-it is made of the original's lines; else it is a message ("declined"), as is an answer without any code.
+it is made of the original's lines; else it is a message ("declined"), as is an answer without any code, or one whose
+block holds a refusal or a patch (`instead.py`).
 
 Every decision is made on whole lines, so it does not depend on how the text was cut into pieces.
 """
@@ -11,15 +12,11 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
+from specd.daemon.rewrite.instead import PATCH_TAGS, is_patch, is_refusal, is_sentence, refuses
 from specd.daemon.rewrite.lines import BOM, LineBuffer, is_blank, normalise
 from specd.daemon.rewrite.omission import is_omission
 
 _FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<marks>`{3,}|~{3,})(?P<info>[^`]*)$")
-_REFUSES = re.compile(
-    r"\b(?:sorry|cannot|can['’]?t|unable|not able|could you|please (?:clarify|provide|tell)|do you (?:want|mean))\b",
-    re.I,
-)
-_SENTENCE = re.compile(r"[A-Z][\w'’,-]* \S+ \S+")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _SHORT = 3  # lines: a region so short may be rewritten without one line staying
 _ALIKE = 0.6  # share of words and signs that a short region and an answer without a fence have in common
@@ -31,7 +28,8 @@ class AnswerReport:
 
     think: a think block was dropped; prose: what was said around the code; fence: the code was in a fence; closed: the
     end of the code is certain (its fence was closed, and no further fence could be the true end); omissions: lines of
-    the code that stand for lines left out; declined: the whole answer where it holds no code.
+    the code that stand for lines left out; patch: the block was a patch, of which nothing was passed on; declined: what
+    was said, where it holds no code.
     """
 
     think: bool = False
@@ -39,6 +37,7 @@ class AnswerReport:
     fence: bool = False
     closed: bool = False
     omissions: list[str] = field(default_factory=list)
+    patch: bool = False
     declined: str | None = None
 
 
@@ -69,7 +68,10 @@ class AnswerFilter:
         self._depth = 0  # fences open inside the code
         self._after: list[str] | None = None  # None: the code has not ended
         self._blocks_after = 0
-        self._has_code = self._has_known = False  # a line that is not blank; one that the original has
+        self._code: list[str] = []  # its first lines that are not blank
+        self._held: list[str] = []  # its first line, while it may be a patch's
+        self._is_plain = any(line.startswith(("@@ -", "+++ ")) for line in self._known)  # no patch, or one that is due
+        self._has_known = False  # the code has a line that the original has
 
     def push(self, text: str) -> str:
         """The next piece of the answer; returns the lines of code that it completes."""
@@ -77,17 +79,41 @@ class AnswerFilter:
 
     def finish(self) -> str:
         """The end of the answer; returns the last of the code and completes the report."""
-        last = [code for line in self._buffer.finish() if (code := self._read(line)) is not None]
+        last = [code for line in self._last_lines() if (code := self._read(line)) is not None]
         report = self.report
         if self._fence is None:
-            last = self._unfenced()
-        elif self._after is None:
-            last = [code.removesuffix("\n") for code in last]  # broken off: no more than was said
+            code = "".join(self._unfenced())
+        else:
+            code = self._release() + "".join(last)
+            if self._after is None:
+                code = code.removesuffix("\n")  # broken off: no more than was said
         report.prose = "\n".join([*self._before, *(self._after or [])]).strip()
-        is_other = self._known and not self._has_known and (not self._has_code or _REFUSES.search(report.prose))
-        if report.fence and report.prose and is_other:  # no code, or an example of something else
+        if report.fence and not self._has_known:
+            self._decline()
+        return code
+
+    def _last_lines(self) -> list[str]:
+        """The last line; as two where the closing fence stands right behind the code, as in no line of the original."""
+        lines = self._buffer.finish()
+        if not lines or self._fence is None or self._after is not None or self._depth:
+            return lines
+        marks, line = self._fence.marks, lines[0].rstrip()
+        code = line.removesuffix(marks)
+        if code == line or is_blank(code) or code.endswith(marks[0]) or any(k.endswith(marks) for k in self._known):
+            return lines
+        return [code, marks]
+
+    def _decline(self) -> None:
+        """An answer with none of the original's lines in it: is it no code, or an example of something else?"""
+        report = self.report
+        if report.patch:
+            report.declined = "\n".join(self._code)
+        elif not self._known:
+            return
+        elif report.prose and (not self._code or refuses(report.prose)):
             report.declined = report.prose
-        return "".join(last)
+        elif len(self._code) <= _SHORT < len(self._known) and is_refusal(self._code):
+            report.declined = "\n".join(line.strip() for line in self._code)
 
     @property
     def has_ended(self) -> bool:
@@ -110,12 +136,30 @@ class AnswerFilter:
                 self.report.closed = True
                 return None
             self._depth += 1 if fence.info else -1
-        self._has_code = self._has_code or not is_blank(line)
+        self._code += [line] if not is_blank(line) and len(self._code) <= _SHORT else []
+        if self._is_patch(line):
+            return None
         if line.strip() in self._known:
             self._has_known = True
         elif is_omission(line, language=self._language):
             self.report.omissions.append(line.strip())
-        return line + "\n"
+        return self._release() + line + "\n"
+
+    def _is_patch(self, line: str) -> bool:
+        """Whether `line` is of a patch, or held since it may be: the first two lines of the code tell."""
+        if self._is_plain or self.report.patch or (is_blank(line) and not self._held) or self._fence is None:
+            return self.report.patch
+        first, second = (self._held[0], line) if self._held else (line, None)
+        tag = "".join(self._fence.info.split()[:1]).lower()
+        told = (tag in PATCH_TAGS or first.strip() not in self._known) and is_patch(first, second, tag=tag)
+        self.report.patch, self._is_plain = told is True, told is False
+        self._held += [line] if told is None else []
+        return told is not False
+
+    def _release(self) -> str:
+        """The line that was held, unless it is a patch's."""
+        held, self._held = self._held, []
+        return "" if self.report.patch else "".join(line + "\n" for line in held)
 
     def _may_close(self, fence: _Fence) -> bool:
         opening = self._fence
@@ -181,12 +225,7 @@ class AnswerFilter:
         return first, last
 
     def _is_sentence(self, lines: list[str]) -> bool:
-        text = " ".join(line.strip() for line in lines)
-        return (
-            text.endswith((".", ":", "!", "?"))
-            and bool(_SENTENCE.match(text))
-            and not any(line.strip() in self._known for line in lines)
-        )
+        return is_sentence(lines) and not any(line.strip() in self._known for line in lines)
 
     def _is_made_of_original(self, lines: list[str]) -> bool:
         written = [line.strip() for line in lines if not is_blank(line)]

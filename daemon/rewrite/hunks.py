@@ -39,7 +39,7 @@ class HunkStream:
     line end for new lines where the region has none to go by. exact: blanks at line ends, and blank lines at both ends
     of the region, are text that may change. language: for `is_omission`.
 
-    halted: why the text could not be followed to its end, or None. kept_from: after `finish`, the first original line
+    halted: why the text was not followed to its end, or None. kept_from: after `finish`, the first original line
     that was not accounted for, if there is one. unplaced: after `finish`, how many new lines were dropped. omissions:
     the lines found that stand for original ones.
     """
@@ -149,7 +149,9 @@ class HunkStream:
     def _take(self, text: str, key: str) -> None:
         if self.halted:
             return
-        if text.strip() not in self._said and is_omission(text, language=self._language):
+        if "\0" in text and "\0" not in self._original:
+            self.halted = "the model wrote a zero byte, which no text has"
+        elif text.strip() not in self._said and is_omission(text, language=self._language):
             self._omit(text)
         elif self._skipping:
             self._skip(text, key)

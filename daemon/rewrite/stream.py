@@ -10,7 +10,7 @@ from typing import Literal
 
 from specd.daemon.rewrite.answer import AnswerFilter, AnswerReport
 from specd.daemon.rewrite.hunks import Hunk, HunkStream
-from specd.daemon.rewrite.lines import common_line_end
+from specd.daemon.rewrite.lines import common_line_end, is_blank
 from specd.daemon.rewrite.prompt import Prompt
 from specd.daemon.rewrite.region import Region
 from specd.daemon.rewrite.tree import is_whole_at
@@ -41,6 +41,7 @@ class RewriteStream:
         language = language or prompt.tag or None
         self._text, self._region, self._language = text, region, language
         self._is_over: bool | None = None  # None: the fence was not closed yet
+        self._has_code = False  # a line that is not blank
         self._answer = AnswerFilter(original, tag=prompt.tag, language=language)
         self._hunks = HunkStream(
             original, indent=prompt.indent, eol=common_line_end(text), exact=prompt.exact, language=language
@@ -48,7 +49,9 @@ class RewriteStream:
 
     def push(self, text: str) -> list[Hunk]:
         """The next piece of the answer; returns the hunks that are safe now, in lines of the region."""
-        return self._hunks.push(self._answer.push(text))
+        code = self._answer.push(text)
+        self._has_code = self._has_code or not is_blank(code)
+        return self._hunks.push(code)
 
     @property
     def is_over(self) -> bool:
@@ -74,6 +77,9 @@ class RewriteStream:
         report = self._answer.report
         if complete and tail and not tail.endswith("\n"):
             tail += "\n"  # a last line that the model ended is whole
+        is_empty = is_blank(tail) and not self._has_code and not is_blank(self._text)
+        if is_empty and self._region.kind == "file" and report.declined is None:
+            report.declined = ""  # nobody means to empty a file
         sure = complete and report.closed and report.declined is None
         hunks = self._hunks.push(tail) + self._hunks.finish(complete=sure)
         kind, message = self._end(complete, sure)
@@ -84,6 +90,8 @@ class RewriteStream:
         changed = stream.result != self._text[self._region.start : self._region.end]
         if stream.halted:
             return "declined", f"{stream.halted}; {self._as_before()}"
+        if complete and report.patch:
+            return "declined", "the model answered with a patch in place of the code: nothing changed; try it again"
         if complete and report.declined is not None:
             said = " ".join(report.declined.split())
             said = said if len(said) <= _SAID else said[:_SAID] + " ..."

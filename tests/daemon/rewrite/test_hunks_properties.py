@@ -25,14 +25,14 @@ CODE = [
     "def g(x):",
     "});",
 ]
-ODD = ["x = 1  ", "a\x0cb", "a\u2028b", "a\x85b", "\x1c", "é😀", "```", "```julia", "<think>", "\ufeff", "\x00", " \t "]
+ODD = ["x = 1  ", "a\x0cb", "a\u2028b", "a\x85b", "\x1c", "é😀", "```", "```julia", "<think>", "\ufeff", " \t "]
 OMITS = ["# ... rest unchanged", "// ... existing code ...", "...", "-- …"]
 
 line = st.one_of(
     st.sampled_from(CODE),
     st.sampled_from(ODD),
     st.integers(0, 40).map("value_{0} = compute({0})".format),
-    st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=12),
+    st.text(st.characters(exclude_characters="\0\r\n", exclude_categories=["Cs"]), max_size=12),
 )
 ends = st.sampled_from(["\n", "\n", "\n", "\r\n", "\r\n", "\r"])
 
@@ -133,6 +133,16 @@ def test_hunks_applied_one_by_one_give_the_text_that_was_meant(rewrite: tuple[st
         result = [content(x).rstrip(" \t") for x in split_lines(stream.result.removeprefix(marks))]
         assert stream.result.startswith(marks)
         assert result == meant(original, text)
+
+
+@settings(max_examples=150, deadline=None)
+@given(rewrites(), cuts, st.integers(0, 200))
+def test_no_zero_byte_comes_into_a_text_that_has_none(rewrite: tuple[str, str], sizes: list[int], at: int) -> None:
+    original, text = rewrite
+    hunks, stream = run(original, text[:at] + "\0" + text[at:], sizes)
+    assert "\0" not in stream.result
+    assert "zero byte" in (stream.halted or "")
+    assert one_by_one(original, hunks) == stream.result
 
 
 @settings(max_examples=150, deadline=None)
