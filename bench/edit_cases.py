@@ -37,6 +37,11 @@ _FREE = [
     "Explain how a hash map works, step by step, in plain words.",
     "Write a poem about a compiler that dreams of the sea.",
     "What is the difference between a process and a thread?",
+    "Explain what a garbage collector does and when it runs.",
+    "Tell a story about a bug that nobody could find.",
+    "List ten things to check before a release.",
+    "Describe how to review the change of another developer.",
+    "Why are floating point numbers not exact?",
 ]
 
 

@@ -8,6 +8,7 @@ the reference engine use. Given the same costs and the same steps, it decides th
 from collections.abc import Iterable
 from collections.abc import Sequence as Tokens
 from dataclasses import dataclass
+from itertools import accumulate
 from time import perf_counter
 from typing import Protocol, runtime_checkable
 
@@ -118,9 +119,10 @@ class Adaptive:
                 if rate > best_rate:
                     best_rate, dear, asked.interval = rate, proposer, 8
                 elif asked.idle >= asked.interval:
-                    at_best = (longest + 1) / (cost + self._costs.verify(longest + 1))
-                    trial = proposer if at_best > 1.5 * best_rate else trial
+                    trial = proposer if self._at_best(longest, cost) > 1.5 * best_rate else trial
                 continue
+            if self._at_best(min(limit, proposer.max_k), spent + cost) <= best_rate:
+                continue  # not even a draft that held to its end would win
             draft = self._propose(proposer, seq, min(limit, proposer.max_k))
             spent += cost
             self._made.append(Choice(proposer.name, draft))
@@ -147,7 +149,7 @@ class Adaptive:
     def _learn(self, seq: Sequence) -> None:
         """Scores all drafts of the last step by what was committed since, those that were not verified too."""
         tokens = seq.tokens[self._start :]
-        matches = {made.proposer: matched(made.draft, tokens) for made in self._made}
+        matches = {made.proposer: matched(made.draft, tokens) for made in self._made if made.proposer is not None}
         for made in self._made:
             if made.proposer is not None and made.draft.size and tokens:
                 hit = matches[made.proposer]
@@ -156,7 +158,9 @@ class Adaptive:
         for name, asked in self._asked.items():
             if asked.rest > 0:
                 asked.rest -= 1
-            elif matches.get(name, 0):
+            elif name not in matches:
+                continue
+            elif matches[name]:
                 asked.useless = 0
             else:
                 asked.useless += 1
@@ -188,10 +192,19 @@ class Adaptive:
         """The smallest head of a draft whose tokens per second are nearly the most, and its rate.
 
         chances: of each token, in order, that it is accepted."""
-        sizes = sorted({min(width - 1, len(chances)) for width in self._costs.widths if width > 1})
-        rates = [expected_tokens(chances[:k]) / (cost + self._costs.verify(k + 1)) for k in sizes]
+        sizes = self._sizes(len(chances))
+        expected = list(accumulate(chances, initial=1.0))
+        rates = [expected[k] / (cost + self._costs.verify(k + 1)) for k in sizes]
         most = max(rates, default=0.0)
         return next(((k, rate) for k, rate in zip(sizes, rates, strict=True) if rate >= _NEARLY * most), (0, 0.0))
+
+    def _at_best(self, longest: int, cost: float) -> float:
+        """Tokens per second of a draft of the best size up to `longest`, if all of it were accepted."""
+        return max(((k + 1) / (cost + self._costs.verify(k + 1)) for k in self._sizes(longest)), default=0.0)
+
+    def _sizes(self, longest: int) -> list[int]:
+        """Drafts that fill a width, ascending, and the one that ends with the tokens at hand."""
+        return sorted({min(width - 1, longest) for width in self._costs.widths if width > 1})
 
 
 def matched(draft: Draft, tokens: Tokens[int]) -> int:
@@ -221,6 +234,10 @@ PRIORS: dict[tuple[str, int], Prior] = {
     ("edit", 6): (0.65, 0.45, 0.25, 0.12, 0.08, 0.04, 0.02, 0.01),
     ("edit", 7): (0.4, 0.3, 0.15, 0.07, 0.06, 0.03, 0.02, 0.005),
     ("edit", 8): (0.2, 0.1, 0.02, 0.03, 0.02, 0.02, 0.01, 0.005),
+    **{
+        ("recall", evidence): 0.9 if evidence < 6 else (0.6, 0.45, 0.25, 0.12, 0.08, 0.04, 0.02, 0.02)
+        for evidence in range(9)
+    },
     ("ngram", 1): (0.7, 0.6, 0.4, 0.15, 0.1, 0.05, 0.05, 0.05),
     ("ngram", 2): (0.5, 0.3, 0.16, 0.1, 0.07, 0.03, 0.03, 0.03),
     ("ngram", 3): (0.23, 0.12, 0.1, 0.05, 0.02, 0.015, 0.015, 0.015),
