@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from specd.daemon import display, errors, files, report
+from specd.daemon import atomic, display, errors, files, report
 from specd.daemon.client import RewriteStream
 from specd.daemon.errors import EngineFailed, SpecdError
 from specd.daemon.events import (
@@ -62,7 +62,7 @@ def edit_files(paths: list[Path], options: Options) -> int:
             if result.exit_code == errors.INTERRUPTED:
                 break
         if options.is_atomic:
-            _commit_all(staged, results)
+            atomic.commit_all(staged, results)
             for result in results:
                 report.show(result, as_json=options.as_json, shows_diff=options.shows_diff)
     return report.exit_code(results)
@@ -84,6 +84,8 @@ def _edit_file(path: Path, options: Options, stack: contextlib.ExitStack, staged
         stack.callback(source.close)
         result = _rewrite(source.text, str(path), options)
         if result.exit_code == errors.DONE and writes:
+            if source.info.st_nlink > 1:
+                result.message += f"\n{path}: other names of this file (hard links) keep the old text."
             new = files.stage(source, result.text)
             stack.callback(new.discard)
             if options.is_atomic:
@@ -92,7 +94,7 @@ def _edit_file(path: Path, options: Options, stack: contextlib.ExitStack, staged
                 new.commit()
                 result.is_written = True
     except SpecdError as error:
-        return _failure(str(path), error)
+        return report.failure(str(path), error)
     except KeyboardInterrupt:
         return Result(str(path), errors.INTERRUPTED, f"{path}: interrupted; it is as it was.")
     return result
@@ -107,7 +109,7 @@ def edit_stdin(name: str | None, options: Options) -> int:
         text = files.decode(raw, label)
         result = _rewrite(text, label, options, path=name)
     except SpecdError as error:
-        result = _failure(label, error)
+        result = report.failure(label, error)
     except KeyboardInterrupt:
         result = Result(label, errors.INTERRUPTED, f"{label}: interrupted.")
     if options.as_json or options.shows_diff:
@@ -206,29 +208,3 @@ def _result(name: str, where: str, outcome: Outcome) -> Result:
 def _of_whole_file(message: str) -> str:
     """The daemon says which lines are as before, for editors that apply hunks as they come; here all lines are."""
     return _REST.sub("nothing was written", message)
-
-
-def _failure(name: str, error: SpecdError) -> Result:
-    text = str(error)
-    return Result(name, error.exit_code, text if text.startswith(name) or name in text else f"{name}: {text}")
-
-
-def _commit_all(staged: list[files.Staged], results: list[Result]) -> None:
-    """Put all new texts in place, or none: after a failure those in place already are put back."""
-    bad = next((result for result in results if result.exit_code > errors.NO_CHANGE), None)
-    done: list[files.Staged] = []
-    try:
-        for new in staged if bad is None else ():
-            new.commit()
-            done.append(new)
-    except SpecdError as error:
-        for new in done:
-            files.restore(new.source)
-        bad = _failure(str(staged[len(done)].source.path), error)
-        at = next(index for index, result in enumerate(results) if result.name == bad.name)
-        results[at] = bad
-    for result in results:
-        if result.exit_code == errors.DONE:
-            result.is_written = bad is None and bool(staged)
-            if bad is not None:
-                result.message = f"{result.name}: not written, since {bad.name} failed (--atomic)."

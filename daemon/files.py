@@ -97,24 +97,51 @@ class Staged(Record):
     source: Source
     temporary: Path
 
-    def commit(self) -> None:
-        """Put it in place. Raises Conflict if the file changed since it was read, InputRefused if it cannot be done."""
+    def commit(self, *, keeps_old: bool = False) -> None:
+        """Put it in place. Raises Conflict if the file changed since it was read, InputRefused if it cannot be done.
+
+        keeps_old: `restore` can undo it, until `discard`.
+        """
         source = self.source
         try:
-            if not _is_unchanged(source):
+            how = _difference(source)
+            if how:
                 raise Conflict(
-                    f"{source.path} changed on disk while specd worked on it; nothing was written. Run it again."
+                    f"{source.path} {how} on disk while specd worked on it; nothing was written. Run it again."
                 )
+            if keeps_old:
+                with contextlib.suppress(OSError):  # a file system without links; its text is in memory too
+                    os.link(source.real, self.old)
             os.replace(self.temporary, source.real)
         except OSError as error:
+            self.old.unlink(missing_ok=True)
             raise _write_error(source.path, error) from None
         finally:
-            self.discard()
+            self.temporary.unlink(missing_ok=True)
+        _sync_folder(source.real.parent)
+
+    @property
+    def old(self) -> Path:
+        """A second name of the old file, from `commit` to `discard`: to put it back needs no room on the disk."""
+        return self.source.real.with_name(f".{self.source.real.name[:200]}.specd-old")
+
+    def restore(self) -> None:
+        """Put the old text back in place, whatever is there now. Raises InputRefused if it cannot be done."""
+        source = self.source
+        try:
+            if not os.path.exists(self.old):
+                self.old.write_bytes(source.raw)
+            os.replace(self.old, source.real)
+        except OSError as error:
+            raise InputRefused(
+                f"cannot put the old text of {source.path} back ({error.strerror}); it has the new one."
+            ) from None
         _sync_folder(source.real.parent)
 
     def discard(self) -> None:
-        """Remove the new text if it is not in place."""
+        """Remove what is not in place: the new text, or the old one after a commit."""
         self.temporary.unlink(missing_ok=True)
+        self.old.unlink(missing_ok=True)
 
 
 def stage(source: Source, text: str) -> Staged:
@@ -128,7 +155,8 @@ def stage(source: Source, text: str) -> Staged:
         with open(fd, "wb") as file:
             file.write(raw)
             file.flush()
-            _copy_attributes(source, fd)
+            with contextlib.suppress(FileNotFoundError):  # it was removed: `commit` will tell
+                _copy_attributes(source, fd)
             os.fsync(fd)
     except OSError as error:
         staged.discard()
@@ -139,18 +167,15 @@ def stage(source: Source, text: str) -> Staged:
     return staged
 
 
-def restore(source: Source) -> None:
-    """Put the bytes that were read back in place, whatever is there now."""
-    back = stage(source, source.text)
-    os.replace(back.temporary, source.real)
-    _sync_folder(source.real.parent)
-
-
-def _is_unchanged(source: Source) -> bool:
-    info = os.stat(source.real)
+def _difference(source: Source) -> str:
+    """What became of the file since it was read, in a word; empty if nothing did."""
+    try:
+        info = os.stat(source.real)
+    except FileNotFoundError:
+        return "was removed"
     if (info.st_ino, info.st_dev) != (source.info.st_ino, source.info.st_dev):
-        return False
-    return source.real.read_bytes() == source.raw
+        return "was replaced"
+    return "" if source.real.read_bytes() == source.raw else "changed"
 
 
 def _check_writable(path: Path, real: Path, info: os.stat_result) -> None:
@@ -173,7 +198,7 @@ def _lock(fd: int, path: Path) -> None:
 
 
 def _copy_attributes(source: Source, fd: int) -> None:
-    info = source.info
+    info = os.stat(source.real)  # as they are now: a mode that was changed meanwhile stays
     if os.name == "posix":
         mine = os.fstat(fd)
         if (mine.st_uid, mine.st_gid) != (info.st_uid, info.st_gid):

@@ -24,6 +24,12 @@ class Result:
         self.is_written = False
 
 
+def failure(name: str, error: errors.SpecdError) -> Result:
+    """What became of a file that an error kept from being rewritten."""
+    text = str(error)
+    return Result(name, error.exit_code, text if text.startswith(name) or name in text else f"{name}: {text}")
+
+
 def show(result: Result, *, as_json: bool, shows_diff: bool) -> None:
     """The change on standard output, and its line on standard error; or all of it as one JSON object."""
     if as_json:

@@ -105,21 +105,13 @@ def test_the_same_file_twice_is_rewritten_twice(warm: Home) -> None:
     assert "no change needed" in done.stderr
 
 
-def test_atomic_writes_all(warm: Home) -> None:
-    first, second = warm.write("all1.py", GRID), warm.write("all2.py", GRID)
-    done = warm.run("edit", "all1.py", "all2.py", "--atomic", "-i", RENAME)
-    assert done.returncode == 0, done.stderr
-    assert (first.read_text(), second.read_text()) == (MESH, MESH)
-
-
-def test_atomic_writes_none_where_one_fails(warm: Home) -> None:
-    first = warm.write("none1.py", GRID)
-    warm.write("none2.py", b"\0")
-    done = warm.run("edit", "none1.py", "none2.py", "--atomic", "-i", RENAME)
-    assert done.returncode == 3
-    assert first.read_text() == GRID
-    assert "not written" in done.stderr
-    assert sorted(path.name for path in warm.work.iterdir() if path.name.startswith(".")) == []
+def test_other_names_of_a_file_keep_the_old_text_and_that_is_told(warm: Home) -> None:
+    path = warm.write("name.py", GRID)
+    other = warm.work / "other_name.py"
+    other.hardlink_to(path)
+    done = warm.edit(path)
+    assert (done.returncode, path.read_text(), other.read_text()) == (0, MESH, GRID)
+    assert "hard links" in done.stderr
 
 
 def test_links_modes_and_line_ends_survive(warm: Home) -> None:

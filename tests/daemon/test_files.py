@@ -100,13 +100,13 @@ def remove(path: Path) -> None:
     path.unlink()
 
 
-@pytest.mark.parametrize(("event", "kind"), [(change, Conflict), (replace, Conflict), (remove, InputRefused)])
-def test_what_happened_meanwhile_is_never_overwritten(tmp_path: Path, event: object, kind: type[Exception]) -> None:
+@pytest.mark.parametrize(("event", "told"), [(change, "changed"), (replace, "was replaced"), (remove, "was removed")])
+def test_what_happened_meanwhile_is_never_overwritten(tmp_path: Path, event: object, told: str) -> None:
     path = make(tmp_path)
     staged = files.stage(files.read(path, to_write=True), "x")
     event(path)  # type: ignore[operator]
     before = path.read_bytes() if path.exists() else None
-    with pytest.raises(kind):
+    with pytest.raises(Conflict, match=f"{told} on disk"):
         staged.commit()
     assert (path.read_bytes() if path.exists() else None) == before
     assert [other.name for other in tmp_path.iterdir()] == ([] if before is None else ["file.txt"])
@@ -125,9 +125,42 @@ def test_a_second_reader_for_writing_is_refused_until_the_first_is_done(tmp_path
 def test_restoring_puts_the_old_bytes_back(tmp_path: Path) -> None:
     path = make(tmp_path, b"\xef\xbb\xbfone\r\ntwo")
     source = files.read(path, to_write=True)
-    files.stage(source, "new").commit()
-    files.restore(source)
+    inode = path.stat().st_ino
+    staged = files.stage(source, "new")
+    staged.commit(keeps_old=True)
+    assert path.read_text() == "new"
+    staged.restore()
+    staged.discard()
     assert path.read_bytes() == b"\xef\xbb\xbfone\r\ntwo"
+    assert path.stat().st_ino == inode  # the old file itself: that takes no room on a full disk
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_was_kept_to_restore_goes_with_the_commit_that_holds(tmp_path: Path) -> None:
+    path = make(tmp_path)
+    staged = files.stage(files.read(path, to_write=True), "new")
+    staged.commit(keeps_old=True)
+    staged.discard()
+    assert (list(tmp_path.iterdir()), path.read_text()) == ([path], "new")
+
+
+def test_old_bytes_that_cannot_be_put_back_are_told(tmp_path: Path) -> None:
+    path = make(tmp_path)
+    staged = files.stage(files.read(path, to_write=True), "new")
+    staged.commit(keeps_old=True)
+    staged.old.unlink()
+    staged.old.mkdir()
+    with pytest.raises(InputRefused, match="it has the new one"):
+        staged.restore()
+    staged.old.rmdir()
+
+
+def test_a_mode_that_changes_meanwhile_stays(tmp_path: Path) -> None:
+    path = make(tmp_path)
+    source = files.read(path, to_write=True)
+    path.chmod(0o400)
+    files.stage(source, "x").commit()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o400
 
 
 def test_a_failing_disk_is_told_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
