@@ -70,7 +70,8 @@ def plant_names(rng: Random, region: Region, name: str) -> Region | None:
     def other(m: re.Match[str]) -> str:
         return m.group() if m.group() not in some or rng.random() < kept else rng.choice(uses)
 
-    return region.with_code(WHOLE_IDENTIFIER.sub(other, region.code))
+    planted = region.with_code(WHOLE_IDENTIFIER.sub(other, region.code))
+    return planted if any(twin in planted.counts for twin in twins) else None
 
 
 def make_rare(rng: Random, region: Region, name: str) -> Region:

@@ -97,13 +97,13 @@ def _one_of(ids: Sequence[int]) -> npt.NDArray[np.bool_]:
 def spoken_of(edit: Edit, encode: FastEncoder) -> tuple[list[int], list[int]]:
     """(tokens of what the edit speaks of, those with which its names begin); no names: the instruction's words.
 
-    A pair of names of which one begins with an underscore counts for the first list only: underscores are everywhere.
+    A pair of which one begins with an underscore or a quote counts for the first list only: these are everywhere.
     """
     if not edit.names:
         return encode.words(edit.instruction), []
     half = len(edit.names) // 2
     pairs = list(zip(edit.names[:half], edit.names[half:], strict=True))
-    first = [encode(name)[0] for pair in pairs if all(name[:1].isalnum() for name in pair) for name in pair]
+    first = [encode(name)[0] for pair in pairs if not any(name[:1] in "_'\"" for name in pair) for name in pair]
     return [id_ for name in edit.names for id_ in encode.words(name)], first
 
 

@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from specd.mini.checkpoint import load_model, save_tensors
+from specd.mini.checkpoint import load_model, save_tensors, tensors_of
 from specd.mini.corpus import read_files
 from specd.mini.drafter import BLOCK, BlockMask, Drafter, DrafterConfig, sample_blocks
 from specd.mini.edits import identifier_pool
@@ -52,6 +52,7 @@ class Options:
     seed: int = 0
     device: str = "cuda"
     layers: int = 3
+    weights: Path | None = None  # a drafter's folder to start from
 
 
 TINY: dict[str, Any] = {"pack": 1024, "longest": 900, "blocks": 8, "workers": 1, "device": "cpu", "layers": 1}
@@ -72,6 +73,11 @@ class Trainer:
         c = self.target.config
         small = {} if layers == 8 else {"heads": c.heads, "kv_heads": c.kv_heads, "mlp": c.mlp}
         self.drafter = Drafter(DrafterConfig(c, layers=options.layers, taps=taps, **small)).to(device)
+        if options.weights:
+            started = tensors_of(options.weights)
+            with torch.no_grad():
+                for name, parameter in self.drafter.tensors().items():
+                    parameter.copy_(started[name])
         self.mask = BlockMask(options.pack, options.blocks, device)
         self.generator = torch.Generator(device=device)
         self.generator.manual_seed(options.seed * 64 + world.rank)
@@ -232,6 +238,7 @@ def main() -> None:
     length = p.add_mutually_exclusive_group(required=True)
     length.add_argument("--minutes", type=float)
     length.add_argument("--steps", type=int)
+    p.add_argument("--weights", type=Path, help="a drafter's folder to start from, of an earlier target for example")
     p.add_argument("--workers", type=int)
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--device", choices=["cuda", "cpu"])
@@ -240,7 +247,7 @@ def main() -> None:
     options = Options(args.data, args.model, args.out, args.minutes, args.steps, seed=args.seed)
     if args.tiny:
         options = replace(options, **TINY)
-    given = {k: getattr(args, k) for k in ("workers", "device") if getattr(args, k) is not None}
+    given = {k: getattr(args, k) for k in ("workers", "device", "weights") if getattr(args, k) is not None}
     train(replace(options, **given))
 
 

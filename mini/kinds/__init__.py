@@ -9,8 +9,9 @@ from specd.mini.region import Region
 
 @dataclass(frozen=True)
 class Made:
-    """An instruction and the code it leads to; `before` if the maker first changed the region (a look-alike). `names`
-    are the old names of a rename and then the new ones, or a literal's old and new text: what must be told apart."""
+    """An instruction and the code it leads to; `before` if the maker first changed the region (a look-alike). `names`:
+    the old names of a rename, then the new ones; a literal's old and new text; a line that goes or gets a neighbour,
+    then the text that comes after or beside it. Where these begin, an answer goes on right or goes wrong."""
 
     instruction: str
     after: str

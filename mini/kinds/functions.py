@@ -86,7 +86,8 @@ def delete_function(rng: Random, region: Region) -> Made | None:
         "|{d} the definition of {n}|{d} function {n}()"
         "|{d} {n} completely|{n} is unused, {d} it|{d} {n} and its body",
     ).format(d=choose(rng, DELETE), n=quote(rng, f.name))
-    return Made(words if "unused" in words else dress(rng, words), after, before)
+    names = (region.lines[start].strip(), region.lines[end].strip()) if end < len(region.lines) else ()
+    return Made(words if "unused" in words else dress(rng, words), after, before, names)
 
 
 def reorder(rng: Random, region: Region) -> Made | None:

@@ -58,7 +58,8 @@ def _comment(rng: Random, region: Region) -> Made | None:
         "|{v} `{t}` above {l}|{v} the comment `{t}` above the line {l}|{v} a comment above {l}: {c}",
     )
     words = words.format(v=choose(rng, _ADD), c=text, l=quote_line(rng, region.lines[i].strip()), t=comment)
-    return Made(dress(rng, words), region.with_line(i, indent_of(region.lines[i]) + comment), before)
+    line = region.lines[i]
+    return Made(dress(rng, words), region.with_line(i, indent_of(line) + comment), before, (line.strip(), comment))
 
 
 def _statement(rng: Random, region: Region) -> Made | None:
@@ -83,7 +84,8 @@ def _statement(rng: Random, region: Region) -> Made | None:
     )
     where = choose(rng, "after|below|right after|under" if below else "before|above|right before|over")
     words = words.format(v=choose(rng, _ADD), t=new, l=quote_line(rng, line, 0.25), w=where)
-    return Made(dress(rng, words), region.with_line(i + below, indent_of(region.lines[i]) + new), before)
+    after = region.with_line(i + below, indent_of(region.lines[i]) + new)
+    return Made(dress(rng, words), after, before, (line, new))
 
 
 def _at_an_end(rng: Random, region: Region) -> Made | None:

@@ -65,7 +65,9 @@ def delete(rng: Random, region: Region) -> Made | None:
             return None
         drop, words = found[0], f"{verb} {found[1]}"
     after = region.without_lines(drop)
-    return Made(dress(rng, words), after, before) if after.strip() else None
+    following = next((x.strip() for x in region.lines[drop[0] + 1 :] if x.strip()), "")
+    names = (region.lines[drop[0]].strip(), following) if len(drop) == 1 and following else ()
+    return Made(dress(rng, words), after, before, names) if after.strip() else None
 
 
 def _unique_start(region: Region, line: str) -> str | None:
@@ -166,7 +168,7 @@ def replace_line(rng: Random, region: Region) -> Made | None:
         "|turn the line {l} into {t}|rewrite the line {l} as {t}",
     )
     after = region.replace_line(i, indent_of(region.lines[i]) + new)
-    return Made(dress(rng, words.format(l=f"`{old}`", t=f"`{new}`")), after, before)
+    return Made(dress(rng, words.format(l=f"`{old}`", t=f"`{new}`")), after, before, (old, new))
 
 
 def move_line(rng: Random, region: Region) -> Made | None:

@@ -117,22 +117,17 @@ def test_teacher_forcing_counts_what_greedy_decoding_would_get_wrong(trained: Pa
     assert table(items, wrong)["rename"]["all"][1] == 4
 
 
-def test_the_drafter_trains_and_is_saved_in_the_released_format(trained: Path, data: Path, tmp_path: Path) -> None:
+def test_the_drafter_trains_is_saved_in_the_released_format_and_goes_on_from_it(
+    trained: Path, data: Path, tmp_path: Path
+) -> None:
     from safetensors.torch import load_file
 
-    out = tmp_path / "dflash"
-    run(
-        "specd.mini.train_dflash",
-        "--data",
-        str(data),
-        "--model",
-        str(trained),
-        "--out",
-        str(out),
-        "--tiny",
-        "--steps",
-        "6",
-    )
+    def train_drafter(name: str, steps: int, *more: str) -> Path:
+        given = ["--data", str(data), "--model", str(trained), "--out", str(tmp_path / name), "--steps", str(steps)]
+        run("specd.mini.train_dflash", *given, "--tiny", *more)
+        return tmp_path / name
+
+    out = train_drafter("dflash", 6)
     config = json.loads((out / "config.json").read_text())
     tensors = load_file(str(out / "model.safetensors"))
     hidden, taps = config["hidden_size"], config["dflash_config"]["target_layer_ids"]
@@ -142,6 +137,8 @@ def test_the_drafter_trains_and_is_saved_in_the_released_format(trained: Path, d
     assert len(tensors) == 11 * config["num_hidden_layers"] + 3
     log = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
     assert "all" in log[-1]
+    again = load_file(str(train_drafter("again", 0, "--weights", str(out)) / "model.safetensors"))
+    assert all(torch.equal(again[name], tensor) for name, tensor in tensors.items())
 
 
 def test_a_block_sees_its_own_document_before_the_anchor_and_itself() -> None:
