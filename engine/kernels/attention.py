@@ -16,18 +16,19 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from specd.engine.kernels.launch import options, start, trigger
+from specd.engine.kernels.launch import constant, options, start, trigger
 
-KEYS: tl.constexpr = 64  # of a block
-SMALL: tl.constexpr = 256  # keys of a split among the first KNEE positions
-KNEE: tl.constexpr = 4096
-LARGE: tl.constexpr = 1024  # of one beyond
+_SMALL, _KNEE, _LARGE = 256, 4096, 1024
+KEYS = constant(64)  # of a block
+SMALL = constant(_SMALL)  # keys of a split among the first KNEE positions
+KNEE = constant(_KNEE)
+LARGE = constant(_LARGE)  # keys of a split beyond
 
 
 def splits_of(positions: int) -> int:
     """Splits that hold the first `positions` positions."""
-    small = min(positions, KNEE)
-    return int(-(-small // SMALL) + -(-(positions - small) // LARGE))
+    small = min(positions, _KNEE)
+    return -(-small // _SMALL) + -(-(positions - small) // _LARGE)
 
 
 @triton.jit
@@ -308,11 +309,13 @@ def whole_kernel(
     tl.store(place, out.to(out_ptr.dtype.element_ty), mask=exists[:, None] & (lane < D)[None, :])
 
 
-def tile_rows(rows: int) -> tuple[int, int]:
-    """R and warps of a tile for so many rows x heads of a group."""
+def plan(rows: int, dtype: torch.dtype) -> tuple[int, int, int]:
+    """R, warps and pipeline stages of a tile for so many rows x heads of a group."""
+    if dtype == torch.float32:
+        return (16, 4, 2) if rows <= 16 else (32, 4, 2)
     if rows <= 16:
-        return 16, 4
-    return (64, 4) if rows <= 128 else (128, 8)
+        return 16, 4, 4
+    return (64, 4, 4) if rows <= 128 else (128, 8, 3)
 
 
 def _scale(size: int) -> float:
@@ -330,9 +333,8 @@ def _split_attention(
     state = torch.empty(splits, rows * heads, 2, dtype=torch.float32, device=q.device)
     out = torch.empty_like(q)
     per = heads // groups
-    tile, warps = tile_rows(rows * per)
+    tile, warps, stages = plan(rows * per, q.dtype)
     block = triton.next_power_of_2(size)
-    stages = 2 if q.dtype == torch.float32 else 3
     programs = min(splits, 48)
     partial_kernel[(triton.cdiv(rows * per, tile) * groups, programs)](
         q, k_cache, v_cache, table, base, stop, extra, acc, state, rows, table.shape[0],
@@ -364,10 +366,11 @@ def attention(
         return _split_attention(q, k_cache, v_cache, table, page, "chain", base, base, base)
     out = torch.empty_like(q)
     per = heads // groups
-    whole_kernel[(triton.cdiv(rows * per, 128) * groups,)](
+    tile, warps, stages = (32, 4, 2) if q.dtype == torch.float32 else (128, 8, 2)
+    whole_kernel[(triton.cdiv(rows * per, tile) * groups,)](
         q, k_cache, v_cache, table, base, out, rows, table.shape[0],
-        PAGE=page, GROUP=per, GROUPS=groups, D=size, BD=triton.next_power_of_2(size), R=128, SCALE=_scale(size),
-        STAGES=2, **options(8),
+        PAGE=page, GROUP=per, GROUPS=groups, D=size, BD=triton.next_power_of_2(size), R=tile, SCALE=_scale(size),
+        STAGES=stages, **options(warps),
     )  # fmt: skip
     return out
 

@@ -10,7 +10,7 @@ import torch
 import triton
 from torch import Tensor
 
-from specd.engine.kernels import attention, fused, linear
+from specd.engine.kernels import attention, fused, linear, sample
 from specd.engine.kernels.linear import Tile
 from specd.engine.kernels.sample import Sampler
 
@@ -122,6 +122,15 @@ class CudaOps:
         stop also as int32 [1] on the device."""
         first, last = self._place(start, q.device), self._place(stop, q.device)
         return attention.span_attention(q, k_cache, v_cache, table, page, first, last, spans)
+
+    def choose(self, logits: Tensor, positions: Tensor, params: Tensor) -> Tensor:
+        """sample.choose with its parameters in one buffer, params [8] int64: 4 float64 (temperature, top_p, log min_p,
+        -) and then int32 (top_k, the noise key's two words)."""
+        return sample.choose(logits, positions, params[:4].view(torch.float64), params[4:].view(torch.int32))
+
+    def accept(self, tokens: Tensor, choices: Tensor, rows: Tensor, parents: Tensor | None) -> Tensor:
+        """sample.accept."""
+        return sample.accept(tokens, choices, rows, parents)
 
     def sampler(self, device: torch.device) -> Sampler:
         """Draws tokens on the device; see sample.py."""

@@ -5,6 +5,7 @@ Programmatic dependent launch (CUDA, compute capability 9.0): a kernel may start
 in `start`, so a kernel that has passed it knows that all earlier ones have ended.
 """
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -13,6 +14,11 @@ import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 INTERPRETED = bool(triton.knobs.runtime.interpret)
+
+
+def constant(value: int) -> Any:
+    """A number that kernels may use as a global name."""
+    return value if INTERPRETED else tl.constexpr(value)
 
 
 @triton.jit
@@ -46,5 +52,11 @@ def prefetch_lines(pointers, BYTES: tl.constexpr, PDL: tl.constexpr):
 def options(warps: int) -> dict[str, Any]:
     """Launch options of every kernel. No multiply-add is formed by the compiler's choice: variants of a kernel round
     alike. WIDE: the interpreter's 16-bit products are wrong, so tests there widen them."""
-    pdl = not INTERPRETED and torch.cuda.is_available() and torch.cuda.get_device_capability()[0] >= 9
+    pdl = _depends()
     return {"num_warps": warps, "PDL": pdl, "WIDE": INTERPRETED, "launch_pdl": pdl, "enable_fp_fusion": False}
+
+
+@cache
+def _depends() -> bool:
+    """Whether the device knows programmatic dependent launch."""
+    return not INTERPRETED and torch.cuda.is_available() and torch.cuda.get_device_capability()[0] >= 9

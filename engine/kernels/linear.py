@@ -36,36 +36,33 @@ def _product(
     return acc
 
 
-@triton.jit(do_not_specialize=["rows"])
+@triton.jit(do_not_specialize=["rows", "splits"])
 def linear_kernel(
-    x_ptr, w_ptr, bias_ptr, out_ptr, rows,
-    N: tl.constexpr, K: tl.constexpr, SPLITS: tl.constexpr, SPLIT_K: tl.constexpr, GRID_SPLITS: tl.constexpr,
-    GATED: tl.constexpr, BIAS: tl.constexpr, PARTIAL: tl.constexpr,
+    x_ptr, w_ptr, bias_ptr, out_ptr, rows, splits, split_k,
+    N: tl.constexpr, K: tl.constexpr, IN_ORDER: tl.constexpr, GATED: tl.constexpr, BIAS: tl.constexpr,
+    PARTIAL: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr,
     PREFETCH: tl.constexpr, TRIGGER: tl.constexpr, PDL: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """One tile of BN weight rows (GATED: of gate and of up) and BM rows of x; one split of K, or all of them in order.
-
-    out: [rows, N] in its own type, PARTIAL: float32 [GRID_SPLITS, rows, N]. bias is added to the first split.
-    """
+    """One tile of BN weight rows (GATED: of gate and of up) and BM rows of x; one of `splits` splits of K, or IN_ORDER
+    of them in order. out: [rows, N] in its own type, PARTIAL: float32 [splits, rows, N]. bias: in the first split."""
     if TRIGGER == 0:
         trigger(PDL)
     pid = tl.program_id(0)
     m_tiles = tl.cdiv(rows, BM)
     tile = pid // m_tiles
-    split = tile % GRID_SPLITS
-    n = (tile // GRID_SPLITS) * BN + tl.arange(0, BN)
+    split = tile % splits
+    n = (tile // splits) * BN + tl.arange(0, BN)
     m = (pid % m_tiles) * BM + tl.arange(0, BM)
     w_rows = w_ptr + (tl.minimum(n, N - 1) * K)[:, None]  # rows beyond the end repeat the last: never stored
     x_rows = x_ptr + (m * K)[:, None]
     row_seen = (m < rows)[:, None]
     if PREFETCH > 0:
-        prefetch_lines(w_ptr + tl.minimum(n, N - 1) * K + split * SPLIT_K, PREFETCH, PDL)
+        prefetch_lines(w_ptr + tl.minimum(n, N - 1) * K + split * split_k, PREFETCH, PDL)
         if GATED:
             prefetch_lines(w_ptr + (tl.minimum(n, N - 1) + N) * K, PREFETCH, PDL)
     start(PDL)
     if GATED:
-        tl.static_assert(SPLITS == 1)
         lane = tl.arange(0, BK)[None, :]
         gate = tl.zeros([BN, BM], tl.float32)
         up = tl.zeros([BN, BM], tl.float32)
@@ -85,18 +82,18 @@ def linear_kernel(
             gate = tl.dot(g, x, gate, input_precision="ieee")
             up = tl.dot(u, x, up, input_precision="ieee")
         total = gate / (1.0 + tl.exp(-gate)) * up
-    elif GRID_SPLITS == SPLITS:
-        first = split * SPLIT_K
-        last = tl.minimum(first + SPLIT_K, K)
+    elif IN_ORDER == 0:
+        first = split * split_k
+        last = tl.minimum(first + split_k, K)
         total = _product(w_rows, x_rows, row_seen, first, last, K, BM, BN, BK, STAGES, WIDE)
         if BIAS:
             b = tl.load(bias_ptr + tl.minimum(n, N - 1)).to(tl.float32)
             total += tl.where(split == 0, b, 0.0)[:, None]
     else:
         total = tl.zeros([BN, BM], tl.float32)
-        for part in tl.static_range(SPLITS):
-            end: tl.constexpr = K if part == SPLITS - 1 else (part + 1) * SPLIT_K
-            acc = _product(w_rows, x_rows, row_seen, part * SPLIT_K, end, K, BM, BN, BK, STAGES, WIDE)
+        for part in tl.static_range(IN_ORDER):
+            last = tl.minimum((part + 1) * split_k, K)
+            acc = _product(w_rows, x_rows, row_seen, part * split_k, last, K, BM, BN, BK, STAGES, WIDE)
             if part == 0 and BIAS:
                 acc += tl.load(bias_ptr + tl.minimum(n, N - 1)).to(tl.float32)[:, None]
             total = acc if part == 0 else total + acc
@@ -141,10 +138,10 @@ def launch(
         out = torch.empty(rows, columns, dtype=x.dtype, device=x.device)
     grid = (triton.cdiv(rows, tile.bm) * triton.cdiv(columns, tile.bn) * grid_splits,)
     linear_kernel[grid](
-        x, weight, bias if bias is not None else weight, out, rows,
-        N=columns, K=depth, SPLITS=splits, SPLIT_K=split_depth if splits > 1 else depth, GRID_SPLITS=grid_splits,
-        GATED=gated, BIAS=bias is not None, PARTIAL=partial, BM=tile.bm, BN=tile.bn, BK=tile.bk, STAGES=tile.stages,
-        PREFETCH=min(tile.prefetch, (split_depth if splits > 1 else depth) * weight.element_size()),
-        TRIGGER=tile.trigger, **options(tile.warps),
+        x, weight, bias if bias is not None else weight, out, rows, grid_splits, split_depth,
+        N=columns, K=depth, IN_ORDER=splits if in_order and splits > 1 else 0, GATED=gated, BIAS=bias is not None,
+        PARTIAL=partial, BM=tile.bm, BN=tile.bn, BK=tile.bk, STAGES=tile.stages,
+        PREFETCH=min(tile.prefetch, depth // splits // 8 * 8 * weight.element_size()), TRIGGER=tile.trigger,
+        **options(tile.warps),
     )  # fmt: skip
     return out

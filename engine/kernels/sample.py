@@ -1,8 +1,8 @@
 """Drawing a token per row on the device, and which of a draft is accepted: what sampling.py and verify.py define.
 
 The parameters lie in two small device buffers, so that a captured graph serves every request. Greedy: the largest
-logit, the lowest id at a tie. Else: temperature, then top-k, min-p and top-p by a border that is searched bit by bit (no
-sort), then argmax(logit / T + Gumbel noise) with the very noise bits of `sampling.counter_bits`; its logarithms only in
+logit, the lowest id at a tie. Else: temperature, then top-k, min-p and top-p by a border searched bit by bit (no sort),
+then argmax(logit / T + Gumbel noise) with the very noise bits of `sampling.counter_bits`; its logarithms only in
 blocks that hold a token which can win (see sampling._argmax_noisy).
 """
 
@@ -13,13 +13,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from specd.engine.kernels.launch import INTERPRETED, options, start, trigger
+from specd.engine.kernels.launch import INTERPRETED, constant, options, start, trigger
 from specd.engine.sampling import TARGET, SamplingParams, noise_key
 
 _BLOCK = 64 if INTERPRETED else 4096  # logits a program
 _SEARCH = 512 if INTERPRETED else 8192  # logits of one turn of a search through a whole row
-_INFINITE: tl.constexpr = 0x7F800000  # the bits of float32 infinity
-_FAR: tl.constexpr = 0x7FFFFFFF
+_INFINITE = constant(0x7F800000)  # the bits of float32 infinity
+_FAR = constant(0x7FFFFFFF)
 
 
 @triton.jit
@@ -249,6 +249,31 @@ def accept(tokens: Tensor, choices: Tensor, rows: Tensor, parents: Tensor | None
     return record
 
 
+def choose(logits: Tensor, positions: Tensor, floats: Tensor, ints: Tensor) -> Tensor:
+    """logits [M, V] of any float type, positions [M] int64 (of the tokens to be drawn) -> [M] int64; -1 where a row
+    holds NaN or +inf, or nothing but -inf. floats (float64) and ints (int32) as `Sampler` has them, or longer."""
+    rows, size = logits.shape
+    device = logits.device
+    blocks = triton.cdiv(size, _BLOCK)
+    width = max(2, triton.next_power_of_2(blocks))
+    tops = torch.empty(rows, blocks, dtype=torch.float32, device=device)
+    ids = torch.empty(rows, blocks, dtype=torch.int32, device=device)
+    choice = torch.empty(rows, dtype=torch.int64, device=device)
+    info = torch.empty(rows, 2, dtype=torch.float32, device=device)
+    edge = torch.empty(rows, dtype=torch.int32, device=device)
+    scan_kernel[(rows, blocks)](logits, tops, ids, V=size, BLOCKS=blocks, BLOCK=_BLOCK, **options(4))
+    border_kernel[(rows,)](
+        logits, positions, tops, ids, floats, ints, choice, info, edge,
+        V=size, BLOCKS=blocks, WIDTH=width, BLOCK=_SEARCH, **options(16),
+    )  # fmt: skip
+    draw_kernel[(rows, blocks)](
+        logits, positions, floats, ints, info, edge, tops, ids,
+        V=size, BLOCKS=blocks, BLOCK=_BLOCK, **options(4),
+    )  # fmt: skip
+    pick_kernel[(rows,)](tops, ids, floats, edge, choice, BLOCKS=blocks, WIDTH=width, **options(1))
+    return choice
+
+
 def _word(value: int) -> int:
     return (value & 0xFFFFFFFF ^ 0x80000000) - 0x80000000
 
@@ -283,25 +308,5 @@ class Sampler:
         self.ints.copy_(ints, non_blocking=True)
 
     def choose(self, logits: Tensor, positions: Tensor) -> Tensor:
-        """logits [M, V] of any float type, positions [M] int64 (of the tokens to be drawn) -> [M] int64; -1 where a row
-        holds NaN or +inf, or nothing but -inf."""
-        rows, size = logits.shape
-        device = logits.device
-        blocks = triton.cdiv(size, _BLOCK)
-        width = max(2, triton.next_power_of_2(blocks))
-        tops = torch.empty(rows, blocks, dtype=torch.float32, device=device)
-        ids = torch.empty(rows, blocks, dtype=torch.int32, device=device)
-        choice = torch.empty(rows, dtype=torch.int64, device=device)
-        info = torch.empty(rows, 2, dtype=torch.float32, device=device)
-        edge = torch.empty(rows, dtype=torch.int32, device=device)
-        scan_kernel[(rows, blocks)](logits, tops, ids, V=size, BLOCKS=blocks, BLOCK=_BLOCK, **options(4))
-        border_kernel[(rows,)](
-            logits, positions, tops, ids, self.floats, self.ints, choice, info, edge,
-            V=size, BLOCKS=blocks, WIDTH=width, BLOCK=_SEARCH, **options(16),
-        )  # fmt: skip
-        draw_kernel[(rows, blocks)](
-            logits, positions, self.floats, self.ints, info, edge, tops, ids,
-            V=size, BLOCKS=blocks, BLOCK=_BLOCK, **options(4),
-        )  # fmt: skip
-        pick_kernel[(rows,)](tops, ids, self.floats, edge, choice, BLOCKS=blocks, WIDTH=width, **options(1))
-        return choice
+        """See the function `choose`."""
+        return choose(logits, positions, self.floats, self.ints)
