@@ -27,7 +27,7 @@ EXTENSIONS = {
 # {f}: a name that the region uses; {x}: one that it does not hold.
 UNABLE: dict[str, Sequence[str]] = {
     "needs judgement": (
-        "make it thread-safe", "make {f} faster", "improve the performance of this code",
+        "make it thread-safe", "speed up {f} considerably", "improve the performance of this code",
         "refactor this so that it is easier to test",
         "fix the race condition", "fix whatever is wrong here", "there is an off-by-one error somewhere, correct it",
         "handle all possible errors gracefully", "validate the input before it is used", "reduce the nesting",
@@ -59,7 +59,7 @@ UNABLE: dict[str, Sequence[str]] = {
         "remove the import of {x}",
     ),
     "question or talk": (
-        "what does this do?", "is this code correct?", "why is {f} needed here?", "how many lines does this have?",
+        "what is going on in this code?", "is this code correct?", "why is {f} needed here?", "how many lines does this have?",
         "which algorithm is this?", "can you help me?", "good morning", "thank you, that was helpful",
         "I don't like this", "who are you?", "what is the complexity of {f}?", "does {f} ever return null?",
     ),
