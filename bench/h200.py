@@ -58,6 +58,7 @@ def commit() -> str:
 def run_section(name: str, bench: steps.Bench, results: dict[str, Any]) -> None:
     """Adds the section's figures to the results, or its traceback's end to the output."""
     work, limit = SECTIONS[name]
+    limit *= 1 if bench.is_gpu else 10
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise TimeoutError(f"section {name} took over {limit} s")

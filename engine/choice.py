@@ -20,7 +20,7 @@ def packed(params: SamplingParams) -> tuple[list[float], list[int]]:
     temperature = 0.0 if params.greedy else params.temperature
     floor = math.log(params.min_p) if params.min_p > 0.0 else -math.inf
     words = [signed(word) for word in noise_key(params.seed, TARGET)]
-    return [temperature, params.top_p, floor, params.min_p], [params.top_k, *words, 0, 0, 0, 0, 0]
+    return [temperature, params.top_p, floor, params.min_p], [min(params.top_k, 2**31 - 1), *words, 0, 0, 0, 0, 0]
 
 
 def as_tensor(params: SamplingParams) -> Tensor:

@@ -37,6 +37,7 @@ def capture_steps(
         raise OutOfMemory(
             f"no room on {device} to capture the steps; ask for fewer tokens (kv_tokens) or use a smaller model"
         ) from error
+    torch.cuda.empty_cache()  # what first runs left on the recorder's stream
     steps.model.steps = steps
 
 

@@ -20,6 +20,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from specd.engine import choice
+
 log = logging.getLogger(__name__)
 
 _SOURCES = [Path(__file__).with_name(name) for name in ("cpu.c", "attention.h", "pool.h")]
@@ -203,8 +205,8 @@ class CpuKernels:
         base: int | Tensor,
         mask: Tensor | None,
     ) -> Tensor:
-        """q [M, Hq, D], caches [slots, G, D], table [pages] int32, mask [M, M] bool or None -> [M, Hq, D]."""
-        mask = None if mask is None else mask.to(torch.uint8).contiguous()
+        """q [M, Hq, D], caches [slots, G, D], table [pages] int32, mask [M, M] bool, lanes or None -> [M, Hq, D]."""
+        mask = None if mask is None else choice.as_mask(mask).to(torch.uint8).contiguous()
         rows, heads, size = q.shape
         out = torch.empty_like(q)
         self._library.specd_attention(
@@ -213,6 +215,14 @@ class CpuKernels:
             size**-0.5, out.data_ptr(), rows, heads, k_cache.shape[-2], size,
         )  # fmt: skip
         return out
+
+    def choose(self, logits: Tensor, positions: Tensor, params: Tensor) -> Tensor:
+        """As `choice.choose`."""
+        return choice.choose(logits, positions, params)
+
+    def accept(self, tokens: Tensor, choices: Tensor, rows: Tensor, parents: Tensor | None) -> Tensor:
+        """As `choice.accepted`."""
+        return choice.accepted(tokens, choices, rows, parents)
 
     def span_attention(
         self,
