@@ -59,7 +59,8 @@ UNABLE: dict[str, Sequence[str]] = {
         "remove the import of {x}",
     ),
     "question or talk": (
-        "what is going on in this code?", "is this code correct?", "why is {f} needed here?", "how many lines does this have?",
+        "what is going on in this code?", "is this code correct?", "why is {f} needed here?",
+        "how many lines does this have?",
         "which algorithm is this?", "can you help me?", "good morning", "thank you, that was helpful",
         "I don't like this", "who are you?", "what is the complexity of {f}?", "does {f} ever return null?",
     ),
