@@ -47,6 +47,8 @@ def describe(status: dict[str, Any]) -> str:
             ]
     if status["problem"]:
         lines.append(f"problem   {status['problem']}")
+    if status["restart"]:
+        lines.append(f"restart   {', '.join(status['restart'])}: changed, waits for the next start (`specd stop`)")
     return "\n".join([*lines, f"settings  {status['settings']}", f"log       {status['log']}"])
 
 

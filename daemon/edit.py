@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from specd.daemon import atomic, display, errors, files, report
@@ -34,6 +34,7 @@ from specd.daemon.report import Result
 from specd.daemon.rewrite.lines import split_lines
 
 _REST = re.compile(r"(?:lines? [\d-]+|what was not finished) (?:is|are) as before$")
+_SAID = 160  # characters that are shown of what the model wrote beside the code
 _BESIDE = 8  # other files of the command line that one may quote from
 
 
@@ -179,14 +180,11 @@ def _applied(text: str, hunks: list[HunkReady], done: Done) -> str:
 
 def _result(name: str, where: str, outcome: Outcome) -> Result:
     match outcome:
-        case Done(_, summary, notes):
-            lines = [display.statistics(name + where, summary), *(f"{name}: {note}" for note in notes)]
+        case Done(_, summary, notes, said):
+            lines = [display.statistics(name + where, summary), *_remarks(name, notes, said)]
             return Result(name, errors.DONE, "\n".join(lines), outcome)
-        case NoChange(summary, notes):
-            lines = [
-                f"{name}{where}: no change needed · {display.speed(summary)}",
-                *(f"{name}: {note}" for note in notes),
-            ]
+        case NoChange(summary, notes, said):
+            lines = [f"{name}{where}: no change needed · {display.speed(summary)}", *_remarks(name, notes, said)]
             return Result(name, errors.NO_CHANGE, "\n".join(lines), outcome)
         case Declined(message):
             return Result(name, errors.NO_CHANGE, f"{name}{where}: {_of_whole_file(message)}", outcome)
@@ -203,6 +201,11 @@ def _result(name: str, where: str, outcome: Outcome) -> Result:
         case Failed():
             error = outcome.error()
             return Result(name, error.exit_code, f"{name}: {error}", outcome)
+
+
+def _remarks(name: str, notes: Iterable[str], said: str) -> list[str]:
+    short = said if len(said) <= _SAID else said[:_SAID] + " ..."
+    return [f"{name}: {note}" for note in [*notes, *([f"the model added: {short}"] if said else [])]]
 
 
 def _of_whole_file(message: str) -> str:

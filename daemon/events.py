@@ -79,18 +79,22 @@ class Summary(Record):
 
 
 class Done(Record):
-    """All hunks are out. sha256: of the whole text after them, in UTF-8. notes: what the user should know."""
+    """All hunks are out. sha256: of the whole text after them, in UTF-8. notes: what the user should know. said: what
+    the model wrote beside the code.
+    """
 
     sha256: str
     summary: Summary
     notes: tuple[str, ...] = ()
+    said: str = ""
 
 
 class NoChange(Record):
-    """The model gave the region back as it was."""
+    """The model gave the region back as it was. notes, said: as of Done."""
 
     summary: Summary
     notes: tuple[str, ...] = ()
+    said: str = ""
 
 
 class Declined(Record):

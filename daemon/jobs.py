@@ -80,6 +80,7 @@ def prepare_job(
 ) -> tuple[Job, "Future[PrepareReply]"]:
     """A job that prefills, and the reply to come. A cancelled one replies `replaced`; the future raises errors."""
     future: Future[PrepareReply] = Future()
+    future.set_running_or_notify_cancel()  # a client that leaves cannot cancel it: its job is ended, and tells
     filled: list[Prefilled] = []
 
     def start() -> Steps:
@@ -97,12 +98,16 @@ def prepare_job(
         future.set_result(PrepareReply(last.reused, last.new, last.seconds))
 
     def ended(why: End | BaseException) -> None:
+        if job.cancelled is not None:
+            trace.idle = time.monotonic() - job.cancelled
+        error = None if why is End.CANCELLED else _error_of(why, trace, context.settings)
         trace.outcome = "cancelled" if isinstance(why, End) else "error"
+        trace.code = error.code if error else ""
         _record(context, trace)
-        if why is End.CANCELLED:
+        if error is None:
             future.set_result(PrepareReply(0, 0, trace.since(), replaced=True))
         else:
-            future.set_exception(_error_of(why, trace, context.settings))
+            future.set_exception(error)
 
     job = Job(
         start,

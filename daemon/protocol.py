@@ -165,7 +165,8 @@ def parse_rewrite(data: Any) -> RewriteRequest:
         raise UsageError("the instruction is empty; say what to change, such as 'rename Grid to Mesh'.")
     _check_target(request.target)
     _check_text(request.instruction, "instruction")
-    _check_names(model=request.model, draft=request.speculation.draft, dflash=request.speculation.dflash)
+    names = request.speculation
+    _check_names({"model": request.model, "speculation.draft": names.draft, "speculation.dflash": names.dflash})
     sampling = request.sampling
     _within("sampling.temperature", sampling.temperature, 0, 100)
     _within("sampling.top_k", sampling.top_k, 0, 2**31)
@@ -184,7 +185,7 @@ def parse_prepare(data: Any) -> PrepareRequest:
     """A PrepareRequest from decoded JSON. Raises UsageError naming the field that is wrong."""
     request = _parse(PrepareRequest, data)
     _check_target(request.target)
-    _check_names(model=request.model)
+    _check_names({"model": request.model})
     return request
 
 
@@ -204,10 +205,12 @@ def _check_target(target: Target) -> None:
     _require(target.at is None or target.at >= 0, "target.at must be 0 or more")
 
 
-def _check_names(**names: str | None) -> None:
+def _check_names(names: dict[str, str | None]) -> None:
     for field, name in names.items():
         is_name = not name or (len(name) <= _LONGEST_NAME and min(name) >= " ")
         _require(is_name, f"{field} must be a folder or a hub name, not {str(name)[:40]!r}")
+        is_relative = bool(name) and str(name).split("/")[0] in (".", "..")  # to what? The daemon stands elsewhere
+        _require(not is_relative, f"{field} must be an absolute folder or a hub name, not {str(name)[:40]!r}")
 
 
 def _check_text(text: str, field: str) -> None:

@@ -34,6 +34,19 @@ _log = logging.getLogger(__name__)
 _WRITE_TIMEOUT: Final = 60.0  # seconds a client may leave its events unread
 _STATUS: Final[dict[type[SpecdError], int]] = {UsageError: 400, InputRefused: 422, VersionMismatch: 409, Busy: 503}
 
+_http_log = logging.getLogger(__name__ + ".http")
+
+
+def _without_text(record: logging.LogRecord) -> bool:
+    """What is logged of a request that is no HTTP: no byte of it."""
+    kind = record.exc_info[0] if record.exc_info else None
+    record.msg, record.args = "a request that is no HTTP (%s)", (kind.__name__ if kind else record.levelname,)
+    record.levelno, record.levelname = logging.INFO, "INFO"
+    record.exc_info = record.exc_text = None
+    return True
+
+
+_http_log.addFilter(_without_text)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -57,7 +70,9 @@ class Server:
             ]
         )
         # a client that hangs up cancels its handler, and the handler its job
-        self.runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=5.0)
+        self.runner = web.AppRunner(
+            app, handler_cancellation=True, access_log=None, logger=_http_log, shutdown_timeout=5.0
+        )
 
     def protocol(self) -> asyncio.Protocol:
         """A protocol for a new connection, which is closed if its request is not there in time."""
@@ -94,7 +109,7 @@ class Server:
         except VersionMismatch as error:
             response = _error(409, error.code, str(error), daemon_version=error.daemon_version)
         except ConnectionError:
-            raise  # the client is gone; nobody can be told
+            response = _error(400, "usage", "the request broke off")  # the client is gone; nobody hears it
         except SpecdError as error:
             status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
             response = _error(status, error.code, str(error))
@@ -122,6 +137,8 @@ class Server:
     async def _read(self, request: web.Request) -> Any:
         if request.method != "POST":
             return None
+        if (request.content_length or 0) > request.client_max_size:
+            raise web.HTTPRequestEntityTooLarge(request.client_max_size, request.content_length or 0)
         try:
             body = await asyncio.wait_for(request.read(), self.service.settings.request_timeout)
         except TimeoutError:

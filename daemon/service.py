@@ -49,6 +49,7 @@ class Service:
         self._prefix = secrets.token_hex(2)
         self._prepares: dict[tuple[str, str], Job] = {}
         self._default = _default_key(settings)
+        self._started = settings
         self.problem = ""  # what is wrong with the settings file or the model since they changed
 
     def preload(self) -> None:
@@ -59,8 +60,9 @@ class Service:
         """Run with changed settings from the next job on. Another model is loaded beside the present one and takes its
         place when it is there; if it cannot be loaded the present one stays, and `problem` says so.
         """
+        late = self._wait_for_start(settings)
         for name in changed_keys(self.settings, settings):
-            _log.info("setting %s changed%s", name, ": takes effect when the daemon starts again" * (name in AT_START))
+            _log.info("setting %s changed%s", name, ": takes effect when the daemon starts again" * (name in late))
         self.settings, self.problem = settings, ""
         self.scheduler.max_active, self.scheduler.max_queue = settings.max_active_jobs, settings.max_queue
         logging.getLogger("specd").setLevel(logs.level(settings))
@@ -77,6 +79,10 @@ class Service:
 
         if self.pool.request(key, swap).state == "ready":
             self._default = key
+
+    def _wait_for_start(self, settings: Settings) -> list[str]:
+        """The keys of `settings` whose values hold only when the daemon starts again."""
+        return [name for name in changed_keys(self._started, settings) if name in AT_START]
 
     def rewrite(self, request: RewriteRequest, emit: Emit) -> Job:
         """Queue a rewrite. `emit` gets its events on the engine's thread, the outcome last. Raises Busy."""
@@ -132,7 +138,7 @@ class Service:
                     "draft": load.key.draft,
                     "dflash": load.key.dflash,
                     "state": load.state,
-                    "progress": round(load.fraction, 3),
+                    "progress": 1.0 if load.state == "ready" else round(load.fraction, 3),
                     "message": str(load.error) if load.error else load.message,
                     "load_seconds": round(load.seconds, 3),
                     **(load.model.status() if load.model else {}),
@@ -141,6 +147,7 @@ class Service:
                 if load.state != "failed" or load.key == self._default or load.age < _FAILURE_SECONDS
             ],
             "problem": self.problem,
+            "restart": self._wait_for_start(self.settings),
             "presets": dict(self.settings.presets),
             "settings": str(paths.settings_path()),
             "log": str(paths.log_path()),

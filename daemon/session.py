@@ -37,6 +37,7 @@ from specd.daemon.sources import Sources
 from specd.daemon.trace import JobTrace
 
 _PROGRESS_SECONDS = 0.05  # between two progress events
+_SAID = 400  # characters that are repeated of what the model wrote beside the code
 _DRAFT_CHARS = 64 * 1024  # of the file, and of the other files together, that are drafted from: a tenth of a second
 
 
@@ -208,10 +209,12 @@ def _outcome(
     ended: StreamOutcome, request: RewriteRequest, settings: Settings, language: str | None, trace: JobTrace
 ) -> Outcome:
     notes = [*trace.notes, *_notes(ended)]
+    said = " ".join(ended.report.prose.split())
+    said = said if len(said) <= _SAID else said[:_SAID] + " ..."
     if ended.kind == "declined":
         return Declined(ended.message, trace.summary())
     if ended.kind == "unchanged":
-        return NoChange(trace.summary(), tuple(notes))
+        return NoChange(trace.summary(), tuple(notes), said)
     digest = hashlib.sha256(ended.text.encode()).hexdigest()
     if ended.kind == "truncated":
         return Truncated(ended.message, digest, trace.summary())
@@ -221,7 +224,7 @@ def _outcome(
         if mode == "refuse" and report.broke_syntax:
             return Failed("guard", report.message, trace.summary())
         notes += [report.message] if report.message else []
-    return Done(digest, trace.summary(), tuple(notes))
+    return Done(digest, trace.summary(), tuple(notes), said)
 
 
 def _notes(ended: StreamOutcome) -> Iterator[str]:

@@ -176,10 +176,11 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
 def describe(record: dict[str, Any]) -> str:
     """One record as a line for people."""
     if record["kind"] == "editor":
+        applied = sum(span["name"] == "apply" for span in record["spans"])
         return (
             f"{record['time']}  {record['job']}  {'editor':8} {record['outcome']:10}"
-            f" {record['hunks']} hunks in the buffer, {record['conflicts']} in conflict"
-            f" · {sum(span['name'] == 'apply' for span in record['spans'])} edits · total {record['total_ms']:.0f} ms"
+            f" {record['hunks']} hunk{'s' * (record['hunks'] != 1)} in the buffer, {record['conflicts']} in conflict"
+            f" · {applied} edit{'s' * (applied != 1)} · total {record['total_ms']:.0f} ms"
         )
     drafted = sum(count["accepted"] for count in record["by_proposer"].values())
     share = f" · {100 * drafted / record['tokens']:.0f} % drafted" if record["tokens"] else ""

@@ -17,6 +17,8 @@ ANSWERS = [
     {"when": "refuse", "text": "I cannot do that."},
     {"when": "cut", "text": "```\nclass Mesh:\n", "end": "length"},
     {"when": "hang", "swap": [["Grid", "Mesh"]], "end": "hang"},
+    {"when": "chat", "text": f"Sure! Here\x1b[2J it is:\n```python\n{GRID.replace('Grid', 'Mesh')}```\n"},
+    {"when": "leave", "text": f"There is nothing to do.\n```python\n{GRID}```\n"},
     {"when": "talk", "text": f"```python\n{GRID.replace('Grid', 'Mesh')}```\n" + "I renamed it.\n" * 500},
     {"when": "half", "text": f"```\n{GRID.replace('Grid', 'Mesh')[:300]}", "end": "length"},
     {"when": "break", "swap": [["return grid", "return (grid"]]},
@@ -60,6 +62,17 @@ def test_an_edit_that_breaks_off_says_that_nothing_was_written_and_what_to_do(re
     assert len(told["hunks"]) == told["summary"]["hunks"] == 2
     assert replay.run("edit", path.name, "-i", "half", "--diff").stdout == ""
     assert path.read_text() == GRID
+
+
+def test_what_the_model_said_beside_the_code_is_told(replay: Home) -> None:
+    *_, done = replay.client.rewrite(RewriteRequest(Target(GRID, "grid.py"), "chat"))
+    assert isinstance(done, Done)
+    assert done.said == "Sure! Here\x1b[2J it is:"
+    path = replay.write("chat.py", GRID)
+    assert replay.run("edit", path.name, "-i", "chat").stderr.splitlines()[1:] == [
+        "chat.py: the model added: Sure! Here?[2J it is:"
+    ]
+    assert "the model added: There is nothing to do." in replay.run("edit", path.name, "-i", "leave").stderr
 
 
 def test_a_change_that_the_guard_refuses_is_told_with_the_way_around_it(replay: Home) -> None:

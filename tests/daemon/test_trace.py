@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from daemon_home import GRID, RENAME, Home
 
 from specd.daemon import trace
@@ -62,6 +63,14 @@ def test_a_folder_that_cannot_be_written_loses_records_and_nothing_else(tmp_path
     blocked.write_text("")
     trace.TraceFile(blocked / "trace.jsonl", limit=1000).append({"job": "a"})
     assert blocked.read_text() == ""
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, "0 edits"), (1, "1 edit ·"), (2, "2 edits")])
+def test_an_editors_record_counts_its_edits(count: int, words: str) -> None:
+    record = {"kind": "editor", "time": "", "job": "ab-1", "outcome": "done", "hunks": count, "conflicts": 0}
+    text = trace.describe({**record, "total_ms": 5, "spans": [{"name": "apply"}] * count})
+    assert words in text
+    assert words.replace("edit", "hunk").replace(" ·", " in") in text
 
 
 def test_a_record_in_words() -> None:

@@ -16,6 +16,8 @@ def test_a_changed_setting_holds_from_the_next_job_on_and_a_wrong_one_is_told(ho
     home.settings.write_text(f'model = "{slow_model}"\nmax_lines = 5\nlog_size = 99\n')
     wait_for(lambda: "setting max_lines changed" in home.log.read_text())
     assert "the limit is 5" in home.run("edit", path.name, "-i", "x", *SHORT).stderr
+    assert home.client.status()["restart"] == ["log_size"]
+    assert "log_size: changed, waits for the next start" in home.run("status").stdout
     assert "setting log_size changed: takes effect when the daemon starts again" in home.log.read_text()
     home.settings.write_text("max_lines = 0\n")
     wait_for(lambda: "max_lines must be 1 or more" in home.client.status()["problem"])
@@ -23,6 +25,8 @@ def test_a_changed_setting_holds_from_the_next_job_on_and_a_wrong_one_is_told(ho
     assert "the limit is 5" in home.run("edit", path.name, "-i", "x", *SHORT).stderr
     home.settings.write_text(f'model = "{slow_model}"\n')
     wait_for(lambda: home.client.status()["problem"] == "")
+    assert home.client.status()["restart"] == []
+    assert "restart" not in home.run("status").stdout
 
 
 def test_a_model_that_changes_on_disk_is_swapped_between_jobs(
