@@ -13,6 +13,7 @@ from replay_target import ReplayTarget
 from shapes import SHAPES, random_model
 
 from specd.engine import EngineConfig, SamplingParams, StepDone, generate
+from specd.engine.draft import EMPTY
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
 from specd.engine.static_step import StaticStep
@@ -189,7 +190,21 @@ def plain(bench: Bench) -> dict[str, Any]:
     stamps = [time.perf_counter() for event in events if isinstance(event, StepDone)]
     gaps = [b - a for a, b in itertools.pairwise(stamps)]
     step = statistics.median(gaps) * 1e3
-    return {
+    cache = bench.filled(bench.options.context)
+
+    def whole_step() -> None:
+        bench.steps.step(cache, 5, EMPTY, GREEDY)
+        cache.truncate(bench.options.context)
+
+    def bare_step() -> None:
+        bench.steps.launch(1, False)
+        bench.steps.wait()
+
+    walls = {}
+    for key, work in (("bare_step_ms", bare_step), ("whole_step_ms", whole_step)):
+        walls[key] = statistics.median(seconds_of(work) for _ in range(count)) * 1e3
+    cache.free()
+    return walls | {
         "plain_tok_s": len(gaps) / (stamps[-1] - stamps[0]),
         "plain_step_ms": step,
         "plain_host_ms": step - bench.step_ms.get((1, False), step),

@@ -24,6 +24,7 @@ _CONTEXT = 256  # tokens before the rows that are measured
 _FOLLOW = 0.1  # weight of a new measurement in the factor of all widths, and in a draft's cost
 _OWN = 0.05  # ... in the width's own cost, once it was seen often
 _TRIED = 3  # steps after which a width counts as tried
+_WARM_UP = 0.3  # seconds of steps before measuring on a GPU: one that was idle has low clocks for as long
 _HOPE = 0.99  # what a width's own cost is multiplied by at every step until then
 
 
@@ -116,7 +117,10 @@ def measure(model: Qwen3, widths: Iterable[int] | None = None, *, budget: float 
 
     try:
         model.forward(torch.zeros(context, dtype=torch.long, device=model.device), _span(model, 0, context), cache)
-        _step(model, cache, fitting[0])  # warm
+        warm = time.perf_counter() + (_WARM_UP if model.device.type == "cuda" else 0.0)
+        while _step(model, cache, fitting[0]) and time.perf_counter() < warm:
+            pass
+        began = time.perf_counter()
         for number in range(1, rounds + 1):
             if number > 1 and spent() * number > budget * (number - 1):  # as long as the ones before
                 break

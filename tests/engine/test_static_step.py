@@ -305,7 +305,7 @@ def test_choose_is_sample_with_its_parameters_in_a_tensor(
     params = SamplingParams(temperature, top_k, top_p, min_p, seed)
     logits = torch.randn(6, 50, generator=torch.Generator().manual_seed(seed % 1000)) * 3
     positions = torch.arange(6) + seed % 777
-    expected = sample(logits, positions, params)
+    expected = sample(logits, positions, params).clone()
     expected[broken] = -1
     logits[broken, 3] = torch.nan
     assert torch.equal(choice_module.choose(logits, positions, as_tensor(params)), expected)
