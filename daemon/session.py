@@ -1,5 +1,7 @@
 """One rewrite from request to outcome: region, prompt, drafting hints, generation, hunks, guard.
 
+What parses a text goes through `parsed` first, so that no other job waits for a parser.
+
 Knows models only as the `Model` protocol of generation.py, so it has no torch in it; `worker` supplies real ones.
 A rewrite is a generator as `scheduler` wants it: one step of the model a turn, events by callback.
 """
@@ -7,7 +9,7 @@ A rewrite is a generator as `scheduler` wants it: one step of the model a turn, 
 import contextlib
 import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from specd.daemon.errors import InputRefused
 from specd.daemon.events import (
@@ -23,6 +25,7 @@ from specd.daemon.events import (
     Truncated,
 )
 from specd.daemon.generation import Asked, Ended, Model, Prefilled, Stepped
+from specd.daemon.parsing import parsed
 from specd.daemon.protocol import RewriteRequest, Target
 from specd.daemon.rewrite import guard
 from specd.daemon.rewrite.hunks import Hunk
@@ -52,10 +55,7 @@ def rewrite(
     """Run `request` on `model`; the last event is its outcome. Raises InputRefused and EngineFailed."""
     began = time.monotonic()
     target = request.target
-    language = target.language or (language_of(target.path) if target.path else None)
-    region = choose_region(target, language, settings)
-    trace.model, trace.language = model.name, language
-    trace.text_chars, trace.region_lines = len(target.text), region.end_line - region.start_line
+    language, region = yield from _find(target, model, settings, trace)
     emit(RegionChosen(trace.job, region.start_line, region.end_line, region.kind, region.label))
     prompt = make_prompt(target, region, request.instruction, language, model)
     others, missing = sources.texts(request.context)
@@ -83,7 +83,8 @@ def rewrite(
                 case Stepped(text, proposer, drafted, accepted, emitted):
                     trace.step(proposer, drafted, accepted, emitted)
                     writer.push(text)
-                    is_complete = writer.is_over
+                    yield from parsed(language, writer.stream.ended)
+                    is_complete = writer.stream.is_over
                 case Ended(reason, text):
                     writer.push(text)
                     is_complete = reason == "stop"
@@ -92,6 +93,9 @@ def rewrite(
                 break
     ended = writer.finish(complete=is_complete)
     sources.remember(target.path, language, ended.text)
+    if ended.kind == "done" and (request.guard or settings.guard) != "off":
+        yield from parsed(language, target.text)
+        yield from parsed(language, ended.text)
     emit(_outcome(ended, request, settings, language, trace))
 
 
@@ -99,10 +103,7 @@ def prepare(
     target: Target, model: Model, settings: Settings, trace: JobTrace, done: Callable[[Prefilled], None]
 ) -> Steps:
     """Prefill what a rewrite of `target` will begin with, whatever its instruction."""
-    language = target.language or (language_of(target.path) if target.path else None)
-    region = choose_region(target, language, settings)
-    trace.model, trace.language = model.name, language
-    trace.text_chars, trace.region_lines = len(target.text), region.end_line - region.start_line
+    language, region = yield from _find(target, model, settings, trace)
     # two instructions that share no beginning: what their prompts share comes before the instruction
     both = tuple(make_prompt(target, region, word, language, model) for word in ("rename", "0"))
     for event in model.prepare((both[0], both[1])):
@@ -111,6 +112,19 @@ def prepare(
             trace.prompt_tokens = event.reused + event.new
             done(event)
         yield True
+
+
+def _find(
+    target: Target, model: Model, settings: Settings, trace: JobTrace
+) -> Generator[bool, None, tuple[str | None, Region]]:
+    """The language and the region of `target`. Raises InputRefused."""
+    language = target.language or (language_of(target.path) if target.path else None)
+    if target.at is not None:
+        yield from parsed(language, target.text)
+    region = choose_region(target, language, settings)
+    trace.model, trace.language = model.name, language
+    trace.text_chars, trace.region_lines = len(target.text), region.end_line - region.start_line
+    return language, region
 
 
 def _draft_texts(text: str, region: Region, others: list[str]) -> list[str]:
@@ -154,14 +168,15 @@ def make_prompt(target: Target, region: Region, instruction: str, language: str 
             count=model.count,
         )
     except PromptTooLong as error:
-        raise InputRefused(str(error)) from None
+        found = "" if target.at is None else f"{region.label}: "
+        raise InputRefused(f"{found}{error}") from None
 
 
 class _Writer:
     """Turns the model's text into hunk and progress events."""
 
     def __init__(self, stream: RewriteStream, region: Region, emit: Callable[[Event], None], trace: JobTrace) -> None:
-        self._stream = stream
+        self.stream = stream
         self._region = region
         self._emit = emit
         self._trace = trace
@@ -174,7 +189,7 @@ class _Writer:
     def push(self, text: str) -> None:
         if self._trace.first_token is None:
             self._trace.first_token = self._trace.since()
-        self._send(self._stream.push(text))
+        self._send(self.stream.push(text))
         self._answer_lines += text.count("\n")
         now = time.monotonic()
         if now - self._told >= _PROGRESS_SECONDS:
@@ -184,14 +199,9 @@ class _Writer:
             fraction = min(1.0, self._answer_lines / count)
             self._emit(Progress(self._trace.tokens, self._trace.steps, self._trace.tokens / seconds, fraction))
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the rest of what the model says cannot matter."""
-        return self._stream.is_over
-
     def finish(self, *, complete: bool) -> StreamOutcome:
         self._trace.generate = time.monotonic() - self._began
-        hunks, outcome = self._stream.finish(complete=complete)
+        hunks, outcome = self.stream.finish(complete=complete)
         self._send(hunks)
         return outcome
 

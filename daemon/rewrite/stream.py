@@ -40,7 +40,8 @@ class RewriteStream:
         original = text[region.start : region.end]
         language = language or prompt.tag or None
         self._text, self._region, self._language = text, region, language
-        self._is_over: bool | None = None  # None: the fence was not closed yet
+        self._ended: tuple[str, int] | None = None  # the whole file if the answer ends here, and where its region ends
+        self._is_over: bool | None = None
         self._has_code = False  # a line that is not blank
         self._answer = AnswerFilter(original, tag=prompt.tag, language=language)
         self._hunks = HunkStream(
@@ -58,14 +59,23 @@ class RewriteStream:
         """Whether nothing that the model may go on to say can belong to the code: its fence was closed where the
         language has no place for one. The answer is then complete. False where that cannot be told.
         """
-        if self._is_over is None and self._answer.has_ended:
-            ended = copy.deepcopy(self._hunks)
-            ended.finish(complete=True)
-            region = ended.result
-            whole = self._text[: self._region.start] + region + self._text[self._region.end :]
-            at = self._region.start + len(region)
-            self._is_over = ended.halted is None and is_whole_at(self._language, whole, at)
+        if self._is_over is None and self.ended is not None and self._ended is not None:
+            self._is_over = is_whole_at(self._language, *self._ended)
         return bool(self._is_over)
+
+    @property
+    def ended(self) -> str | None:
+        """The whole file if the answer ends here, which `is_over` parses; None while its fence is open."""
+        if self._ended is None and self._answer.has_ended and self._is_over is None:
+            hunks = copy.deepcopy(self._hunks)
+            hunks.finish(complete=True)
+            if hunks.halted is not None:
+                self._is_over = False
+                return None
+            region = hunks.result
+            whole = self._text[: self._region.start] + region + self._text[self._region.end :]
+            self._ended = whole, self._region.start + len(region)
+        return self._ended[0] if self._ended is not None else None
 
     def finish(self, *, complete: bool) -> tuple[list[Hunk], Outcome]:
         """The end of the answer. complete: the model stopped by itself, so neither a limit nor the user cut it off.

@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Language, Node, Parser
 
 _GRAMMARS = {  # language: (module, function in it)
     "c": ("tree_sitter_c", "language"),
@@ -114,17 +114,22 @@ def language_of(path: str) -> str | None:
 
 
 def grammar(language: str | None) -> "Parser | None":
-    """The parser of `language`; None where there is none. One for all: not for several threads at once."""
-    return _parser(language) if language in _GRAMMARS else None
+    """A parser of `language`, for the one who asks: it is not for several threads; None where there is none."""
+    found = _language(language) if language in _GRAMMARS else None
+    if found is None:
+        return None
+    from tree_sitter import Parser
+
+    return Parser(found)
 
 
 @cache
-def _parser(language: str) -> "Parser | None":
-    module, function = _GRAMMARS[language]
+def _language(name: str) -> "Language | None":
+    module, function = _GRAMMARS[name]
     try:
-        from tree_sitter import Language, Parser
+        from tree_sitter import Language
 
-        return Parser(Language(getattr(importlib.import_module(module), function)()))
+        return Language(getattr(importlib.import_module(module), function)())
     except (ImportError, AttributeError, ValueError):  # no wheel, or one for another version of tree-sitter
         return None
 

@@ -1,8 +1,8 @@
 """Syntax trees of whole texts, parsed once and kept, within bounds: a text that is too large, or that a parser gets
 lost in, has none, and callers go on without one and say so.
 
-A parser's error recovery is not linear: 256 KiB of random signs keep some grammars busy for half a minute, and nothing
-else of the process runs meanwhile. So the text is fed in pieces, and after LIMIT_SECONDS no more of it comes.
+A parser's error recovery is not linear: 256 KiB of random signs keep some grammars busy for half a minute. So the text
+is fed in pieces, and after LIMIT_SECONDS no more of it comes. Between two pieces other threads have their turn.
 
 Texts are parsed with LF line ends, so that rows of the tree are the lines of `lines.split_lines`.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LIMIT_BYTES: Final = 512 * 1024
 LIMIT_SECONDS: Final = 1.0  # of the processor; well-formed code of LIMIT_BYTES takes a third of that
 _PIECE = 1024  # bytes that the parser is given at a time
-_KEPT = 4  # trees: a file before and after, for two files
+_KEPT = 8  # trees: a file before and after, for four files
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,6 @@ def parse(language: str | None, text: str) -> Syntax | Unparsed:
     def piece(at: int, _: "Point") -> bytes:
         return source[at : at + _PIECE] if time.thread_time() < end else b""
 
-    parser.reset()
     tree = parser.parse(piece)
     if time.thread_time() >= end:
         return Unparsed("the file is too intricate to parse in time")
