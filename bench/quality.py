@@ -11,6 +11,7 @@ should be. The corpus' projects are never trained on. Starts a daemon of its own
 """
 
 import argparse
+import difflib
 import json
 import os
 import platform
@@ -66,6 +67,12 @@ class Editor:
         self._run("stop")
 
 
+def wrong_lines(text: str, wanted: str) -> int:
+    """Lines of `wanted` that `text` has not, or has otherwise."""
+    blocks = difflib.SequenceMatcher(None, wanted.split("\n"), text.split("\n"), autojunk=False).get_opcodes()
+    return sum(max(b - a, d - c) for tag, a, b, c, d in blocks if tag != "equal")
+
+
 def run_renames(editor: Editor, cases: Sequence[Case]) -> list[dict[str, Any]]:
     rows = []
     for case in cases:
@@ -73,6 +80,7 @@ def run_renames(editor: Editor, cases: Sequence[Case]) -> list[dict[str, Any]]:
         rows.append({
             "group": case.group, "case": case.name, "language": case.language, "instruction": case.instruction,
             "lines": case.lines[1] - case.lines[0], "right": text == case.wanted, "outcome": outcome,
+            "wrong_lines": wrong_lines(text, case.wanted or case.text),
             "message": "" if outcome == "done" else message,
         })  # fmt: skip
         print(f"{'right' if rows[-1]['right'] else 'WRONG':6}{case.name}: {case.instruction}", flush=True)

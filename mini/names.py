@@ -158,29 +158,29 @@ def look_alike(rng: Random, name: str, pool: Sequence[str] = ()) -> str:
     identifier: check it. With a pool its other words are words of the pool, else common ones."""
     r, words = rng.random(), split_words(name)
     word = pool_word(rng, pool).lower() if pool and rng.random() < 0.6 else rng.choice(COMMON_WORDS)
-    if r < 0.38:
+    if r < 0.34:
         capital = word[:1].upper() + word[1:]
         return name + rng.choice(
             ("_" + word, "_" + word, capital, capital, rng.choice(_SUFFIXES), rng.choice(_SUFFIXES))
         )
-    if r < 0.62 and len(words) > 1:  # the first words, then others
+    if r < 0.56 and len(words) > 1:  # the first words, then others
         kept = words[: rng.randrange(1, len(words))]
         more = [word] if rng.random() < 0.6 else [word, rng.choice(words)]
         return _joined([*kept, *more], name)
-    if r < 0.62:  # the first letters, then others
+    if r < 0.56:  # the first letters, then others
         return name[: max(2, rng.randrange(len(name) // 2, len(name) + 1))] + rng.choice((word, *_SUFFIXES))
-    if r < 0.76:
+    if r < 0.68:
         return rng.choice((*_PREFIXES, word + "_", word + "_", word)) + name
-    if r < 0.85:
+    if r < 0.75:
         return rng.choice(
             (name.upper(), name.lower(), name.capitalize(), name.swapcase(), name[:1].swapcase() + name[1:])
         )
-    if r < 0.92 and len(words) > 1:
-        return _joined(words[:-1], name)
-    if r < 0.97 and len(words) > 1:
+    if r < 0.90 and len(words) > 1:
+        return _joined(words[: rng.randrange(1, len(words))] if rng.random() < 0.4 else words[:-1], name)
+    if r < 0.95 and len(words) > 1:
         words[rng.randrange(len(words))] = word
         return _joined(words, name)
-    return name[:-1]
+    return name[: -rng.randrange(1, 3)]
 
 
 def _joined(words: Sequence[str], like: str) -> str:
