@@ -15,7 +15,7 @@ from specd.engine.kernels.launch import options, start, trigger
 @triton.jit
 def _summed(pointers, mask, stride, PARTS: tl.constexpr):
     """Partials 0..PARTS-1 (`stride` elements apart), added up in order in float32."""
-    total = tl.load(pointers, mask=mask, other=0.0).to(tl.float32)
+    total = 0.0 + tl.load(pointers, mask=mask, other=0.0).to(tl.float32)
     for part in tl.static_range(1, PARTS):
         total += tl.load(pointers + part * stride, mask=mask, other=0.0).to(tl.float32)
     return total

@@ -91,12 +91,13 @@ def linear_kernel(
             total += tl.where(split == 0, b, 0.0)[:, None]
     else:
         total = tl.zeros([BN, BM], tl.float32)
-        for part in tl.static_range(IN_ORDER):
+        for part in range(IN_ORDER):
             last = tl.minimum((part + 1) * split_k, K)
             acc = _product(w_rows, x_rows, row_seen, part * split_k, last, K, BM, BN, BK, STAGES, WIDE)
-            if part == 0 and BIAS:
-                acc += tl.load(bias_ptr + tl.minimum(n, N - 1)).to(tl.float32)[:, None]
-            total = acc if part == 0 else total + acc
+            if BIAS:
+                b = tl.load(bias_ptr + tl.minimum(n, N - 1)).to(tl.float32)
+                acc += tl.where(part == 0, b, 0.0)[:, None]
+            total += acc
     if TRIGGER == 1:
         trigger(PDL)
     place = out_ptr + (m * N)[None, :] + n[:, None]
