@@ -124,7 +124,7 @@ def jobs_of_checks() -> list[Job]:
     """What kernel_checks.run launches."""
     jobs: list[Job] = []
     for columns, depth, kinds in (
-        (6144, 2560, "lpg"), (2560, 4096, "lpg"), (2560, 9728, "lpg"), (19456, 2560, "lpg"), (151936, 2560, "l"),
+        (6144, 2560, "p"), (2560, 4096, "p"), (2560, 9728, "lp"), (19456, 2560, "g"), (151936, 2560, "l"),
         (1152, 384, "lpg"),
     ):  # fmt: skip
         jobs += [
