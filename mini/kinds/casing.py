@@ -72,13 +72,15 @@ def _other_names(rng: Random, region: Region, most: int) -> Region:
 def rename_style(rng: Random, region: Region) -> Made | None:
     """Case change of one identifier, sometimes more: snake_case, camelCase, PascalCase, UPPER_CASE; private, public."""
     before = None
-    count = rng.choice((1, 1, 1, 1, 1, 1, 2, 3, 4, 6))
+    count = rng.choice((1, 1, 1, 1, 1, 1, 2, 4, 6, 10))
     if rng.random() < 0.6:
         region = _other_names(rng, region, max(2, count))
         before = region.code
-    names = pick_names(rng, region, count)
-    if not names:
-        return None
+    if count > 2:
+        usable = [n for n in region.counts if n not in KEYWORDS and len(n) > 2 and n.strip("_")]
+        names = rng.sample(usable, min(count, len(usable)))
+    else:
+        names = pick_names(rng, region, count) or []
     style = rng.choice((*STYLES, *STYLES, *STYLES, "upper", "upper", "private", "public"))
     if style == "public":
         names = [n for n in region.counts if n.startswith("_") and n.strip("_")][:count]
