@@ -86,7 +86,7 @@ def _rate(runs: list[Replayed]) -> float:
 def _graph_ms(bench: Bench, rows: int) -> float:
     """Of a step of so many rows, as a chain; trees cost a little more, which then counts as the host's."""
     width = next(width for width in bench.steps.widths if width >= rows)
-    return bench.step_ms.get((width, False), 0.0)
+    return bench.step_ms.get((width, "chain"), 0.0)
 
 
 def dflash(bench: Bench) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from specd.engine import EngineConfig, SamplingParams, StepDone, generate
 from specd.engine.draft import EMPTY
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
-from specd.engine.static_step import StaticStep
+from specd.engine.static_step import Kind, StaticStep
 
 GREEDY = SamplingParams()
 
@@ -28,7 +28,7 @@ class Bench:
         self.options = options
         self.device = torch.device(options.device)
         self.dtype = torch.bfloat16 if self.device.type == "cuda" else torch.float32
-        self.step_ms: dict[tuple[int, bool], float] = {}
+        self.step_ms: dict[tuple[int, Kind], float] = {}
         self._model: Qwen3 | None = None
         self.target: ReplayTarget | None = None
         self.matrix_tflops = 0.0
@@ -147,33 +147,34 @@ def capture(bench: Bench) -> dict[str, Any]:
     return {"capture_s": seconds, "graphs_mib": used / 2**20}
 
 
-def _time_steps(bench: Bench, context: int, stages: list[tuple[int, bool]]) -> dict[tuple[int, bool], float]:
-    cache, out = bench.filled(context), {}
-    for width, is_tree in stages:
+def _time_steps(bench: Bench, context: int, stages: list[tuple[int, Kind]]) -> dict[tuple[int, Kind], float]:
+    cache, out = bench.filled(context), dict[tuple[int, Kind], float]()
+    for width, kind in stages:
         cache.hold(width)
         bench.steps.inputs.write(cache, bench.tokens(width), width, GREEDY)
-        if is_tree:
+        if kind == "tree":
             bench.steps.inputs.write_tree([(row - 1) // 2 - 1 for row in range(1, width)], width)
-        out[width, is_tree] = bench.device_ms(lambda w=width, t=is_tree: bench.steps.launch(w, t))  # type: ignore[misc]
+        out[width, kind] = bench.device_ms(partial(bench.steps.launch, width, kind))
         cache.truncate(context)
     cache.free()
     return out
 
 
 def steps(bench: Bench) -> dict[str, Any]:
-    """Milliseconds of a replay by rows: chains at both contexts, binary trees at the first."""
+    """Milliseconds of a replay by rows: chains at both contexts, binary trees and reads at the first."""
     widths = bench.steps.widths
-    chains = [(width, False) for width in widths]
-    trees = [(width, True) for width in widths if (width, True) in bench.steps.replays] if bench.is_gpu else []
-    near = _time_steps(bench, bench.options.context, chains + trees)
+    chains: list[tuple[int, Kind]] = [(width, "chain") for width in widths]
+    others = [stage for stage in bench.steps.replays if stage[1] != "chain"]
+    near = _time_steps(bench, bench.options.context, chains + others)
     far = _time_steps(bench, bench.options.far, chains)
     bench.step_ms = near
-    gib = 2 * sum(t.numel() for t in matrices(bench.model)) / 1e12
+    weights = 2 * sum(t.numel() for t in matrices(bench.model)) / 1e12
     return {
-        "step_ms": {str(width): near[width, False] for width in widths},
-        "step_ms_16k": {str(width): far[width, False] for width in widths},
-        "step_ms_tree": {str(width): ms for (width, is_tree), ms in near.items() if is_tree},
-        "weights_tb_s": gib / (near[1, False] / 1e3) if bench.is_gpu else 0.0,
+        "step_ms": {str(width): near[width, "chain"] for width in widths},
+        "step_ms_16k": {str(width): far[width, "chain"] for width in widths},
+        "step_ms_tree": {str(width): ms for (width, kind), ms in sorted(near.items()) if kind == "tree"},
+        "read_ms": {str(width): ms for (width, kind), ms in sorted(near.items()) if kind == "read"},
+        "weights_tb_s": weights / (near[1, "chain"] / 1e3) if bench.is_gpu else 0.0,
     }
 
 
@@ -197,7 +198,7 @@ def plain(bench: Bench) -> dict[str, Any]:
         cache.truncate(bench.options.context)
 
     def bare_step() -> None:
-        bench.steps.launch(1, False)
+        bench.steps.launch(1, "chain")
         bench.steps.wait()
 
     walls = {}
@@ -207,5 +208,5 @@ def plain(bench: Bench) -> dict[str, Any]:
     return walls | {
         "plain_tok_s": len(gaps) / (stamps[-1] - stamps[0]),
         "plain_step_ms": step,
-        "plain_host_ms": step - bench.step_ms.get((1, False), step),
+        "plain_host_ms": step - bench.step_ms.get((1, "chain"), step),
     }

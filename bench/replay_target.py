@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from specd.engine import Finished, Proposer, SamplingParams, StepDone, StepPolicy, generate
-from specd.engine.kv_cache import LONGEST_STEP
+from specd.engine.kv_cache import LONGEST_READ
 from specd.engine.model import Qwen3
 from specd.engine.stats import StepRecord
 
@@ -26,7 +26,7 @@ class ReplayTarget:
 
     def __init__(self, model: Qwen3) -> None:
         self._limit = model.config.max_positions
-        size = self._limit + LONGEST_STEP + 1
+        size = self._limit + LONGEST_READ + 1
         self._forced = torch.full((size,), -1, dtype=torch.int64, device=model.device)  # by position; -1: as it likes
 
     def override(self, choices: Tensor, positions: Tensor) -> Tensor:

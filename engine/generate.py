@@ -75,16 +75,27 @@ def prefill(
     while cache.length < total:
         start = cache.length
         end = min(start - start % chunk + chunk, total)
-        tokens = torch.tensor(ids[start:end], device=model.device)
-        try:
-            with model.ops.alone():
-                hidden = model.forward(tokens, torch.arange(start, end, device=model.device), cache, taps=taps)
-            if model.device.type == "cuda":  # nothing is queued beyond a chunk: a cancel is seen after it
-                torch.cuda.current_stream(model.device).synchronize()
-        except BaseException:
-            cache.truncate(start)
-            raise
-        yield PrefillProgress(end, total), hidden.taps
+        steps = model.steps
+        if steps is not None and steps.reads(end - start, taps):
+            tapped = steps.read(cache, ids[start:end], taps)
+        else:
+            tapped = _read(model, ids, start, end, cache, taps)
+        yield PrefillProgress(end, total), tapped
+
+
+def _read(
+    model: Qwen3, ids: Tokens[int], start: int, end: int, cache: KVCache, taps: Tokens[int]
+) -> torch.Tensor | None:
+    tokens = torch.tensor(ids[start:end], device=model.device)
+    try:
+        with model.ops.alone():
+            hidden = model.forward(tokens, torch.arange(start, end, device=model.device), cache, taps=taps)
+        if model.device.type == "cuda":  # nothing is queued beyond a chunk: a cancel is seen after it
+            torch.cuda.current_stream(model.device).synchronize()
+    except BaseException:
+        cache.truncate(start)
+        raise
+    return hidden.taps
 
 
 def prefilled(progress: PrefillProgress, taps: torch.Tensor | None) -> Committed:

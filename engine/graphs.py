@@ -8,30 +8,33 @@ widest first, since no two of them ever run at once. What they point to, and the
 import gc
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 import torch
 
 from specd.engine.errors import OutOfMemory
-from specd.engine.static_step import TREE_WIDTHS, WIDTHS, StaticStep
+from specd.engine.static_step import READ_WIDTHS, TREE_WIDTHS, WIDTHS, Kind, StaticStep
 from specd.engine.weights import Progress
 
-STAGES = tuple(sorted([(w, False) for w in WIDTHS] + [(w, True) for w in TREE_WIDTHS], reverse=True))
+_KINDS: dict[Kind, tuple[int, ...]] = {"read": READ_WIDTHS, "tree": TREE_WIDTHS, "chain": WIDTHS}
+STAGES = tuple(sorted([(width, kind) for kind, widths in _KINDS.items() for width in widths], reverse=True))
 
 
 def capture_steps(
-    steps: StaticStep, progress: Progress | None = None, stages: Sequence[tuple[int, bool]] = STAGES
+    steps: StaticStep, progress: Progress | None = None, stages: Sequence[tuple[int, Kind]] = STAGES
 ) -> None:
     """Captures every width of `steps`, chains and trees, on the model's device, and has the model use them.
 
-    stages: (width, is_tree), the widest first. progress: called with a fraction 0..1 and a few words. Raises
+    stages: widths and kinds, the widest first. progress: called with a fraction 0..1 and a few words. Raises
     OutOfMemory; nothing is left of them then."""
     device = steps.model.device
     recorder = Recorder(device)
     try:
-        for number, (width, is_tree) in enumerate(stages):
+        for number, (width, kind) in enumerate(stages):
             if progress:
                 progress(number / len(stages), f"capturing steps of {width} rows")
-            steps.replays[width, is_tree] = recorder.record(lambda w=width, t=is_tree: steps.run(w, t))  # type: ignore[misc]
+            steps.inputs.blank(width)
+            steps.replays[width, kind] = recorder.record(partial(steps.run, width, kind))
     except torch.OutOfMemoryError as error:
         steps.replays.clear()
         raise OutOfMemory(

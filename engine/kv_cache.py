@@ -13,7 +13,8 @@ from torch import Tensor
 
 from specd.engine.errors import ContextOverflow, OutOfMemory
 
-LONGEST_STEP = 128  # rows of the widest fixed step, which may reach beyond what a cache holds
+LONGEST_STEP = 128  # rows of the widest step of fixed shape
+LONGEST_READ = 512  # rows of the widest pass of fixed shape, which may reach beyond what a cache holds
 
 
 class Sizes(Protocol):
@@ -102,7 +103,7 @@ class KVCache:
         self.max_positions = max_positions
         self._pages: list[int] = []
         self._held = 0  # leading entries of table that are right
-        size = -(-(max_positions + LONGEST_STEP) // pool.page_size)
+        size = -(-(max_positions + LONGEST_READ) // pool.page_size)
         self.table = torch.zeros(size, dtype=torch.int32, device=pool.k.device)
 
     @property

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from specd.engine.config import ModelConfig
 from specd.engine.errors import OutOfMemory
-from specd.engine.kv_cache import LONGEST_STEP, Sizes
+from specd.engine.kv_cache import LONGEST_READ, LONGEST_STEP, Sizes
 
 GIB = 2**30
 _RUNTIME = 512 << 20  # CUDA's context, loaded kernels, what the allocators round up to
@@ -70,7 +70,7 @@ def plan(config: ModelConfig, *, item: int = 2, chunk: int = 512, drafters: Sequ
     """The plan of a target in a type of `item` bytes that prefills `chunk` rows at once, with its drafters' plans."""
     c = config
     embedding = c.vocab_size * c.hidden_size * (1 if c.tie_embeddings else 2)
-    rotary = 8 * (c.max_positions + LONGEST_STEP) * c.head_dim // 2
+    rotary = 8 * (c.max_positions + LONGEST_READ) * c.head_dim // 2
     rows = max(chunk, LONGEST_STEP)
     queries = c.num_heads * c.head_dim
     row = 2 * c.intermediate_size + 2 * queries + 2 * c.num_kv_heads * c.head_dim + 8 * c.hidden_size

@@ -8,13 +8,14 @@ goes back. What it gives is what `verify` gives, to the bit.
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from specd.engine.draft import Draft
 from specd.engine.errors import NonFiniteLogits
-from specd.engine.kv_cache import LONGEST_STEP, KVCache, PagePool
+from specd.engine.kv_cache import LONGEST_READ, LONGEST_STEP, KVCache, PagePool
 from specd.engine.model import Qwen3
 from specd.engine.ops import StaticOps
 from specd.engine.sampling import NOT_FINITE, SamplingParams
@@ -22,13 +23,16 @@ from specd.engine.step_inputs import StepInputs
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
 TREE_WIDTHS = (4, 8, 16, 32, 64, 128)
+READ_WIDTHS = (64, 128, 384, 512)
 assert WIDTHS[-1] == TREE_WIDTHS[-1] == LONGEST_STEP
+assert READ_WIDTHS[-1] == LONGEST_READ
 
+Kind = Literal["chain", "tree", "read"]  # a read is a part of a prompt: no head, nothing chosen
 Override = Callable[[Tensor, Tensor], Tensor]
 
 
 class StaticStep:
-    """The steps of one model. `replays`: what runs a (width, is_tree) in place of the operations one by one.
+    """The steps of one model. `replays`: what runs a (width, kind) in place of the operations one by one.
 
     It holds on to all that captured steps point to: the weights and the page pool (through the model), its own buffers
     and the rotary tables. They are dropped together.
@@ -41,12 +45,12 @@ class StaticStep:
             raise ValueError(f"the {model.ops.name} operations have no step of fixed shape")
         self.model = model
         self.taps = tuple(taps)
-        self.replays: dict[tuple[int, bool], Callable[[], None]] = {}
+        self.replays: dict[tuple[int, Kind], Callable[[], None]] = {}
         self._ops: StaticOps = model.ops
         self._override = override
         self._pool = model.pool
-        self._rope = model.rope(model.config.max_positions + LONGEST_STEP)
-        self._tapped = model.new_taps(LONGEST_STEP, taps)
+        self._rope = model.rope(model.config.max_positions + LONGEST_READ)
+        self._tapped = model.new_taps(LONGEST_READ, taps)
         table = len(model.new_cache().table)
         self.inputs = StepInputs(table, self._pool.page_size, self._pool.dummy, model.device)
         on_gpu = model.device.type == "cuda"
@@ -61,6 +65,27 @@ class StaticStep:
     def takes(self, rows: int, taps: Sequence[int]) -> bool:
         """Whether a step of so many rows, with these layers tapped, runs here."""
         return rows <= LONGEST_STEP and (not taps or tuple(taps) == self.taps)
+
+    def reads(self, rows: int, taps: Sequence[int]) -> bool:
+        """Whether a part of a prompt of so many tokens runs here."""
+        return rows <= LONGEST_READ and (not taps or tuple(taps) == self.taps)
+
+    def read(self, cache: KVCache, tokens: Sequence[int], taps: Sequence[int] = ()) -> Tensor | None:
+        """Appends a prompt's next tokens to the cache -> their taps [n, T, H]. If anything raises, it is as before."""
+        start, rows = cache.length, len(tokens)
+        width = READ_WIDTHS[bisect_left(READ_WIDTHS, rows)]
+        try:
+            cache.hold(rows)
+            self.inputs.write(cache, list(tokens), width)
+            self.launch(width, "read")
+            self.wait()
+            kept = self._tapped[:rows].clone() if taps and self._tapped is not None else None
+            cache.advance(rows)
+        except BaseException:
+            self.wait()
+            cache.truncate(start)
+            raise
+        return kept
 
     def step(
         self, cache: KVCache, newest: int, draft: Draft, sampling: SamplingParams, taps: Sequence[int] = ()
@@ -78,7 +103,7 @@ class StaticStep:
             self.inputs.write(cache, tokens, width, sampling)
             if draft.parents is not None:
                 self.inputs.write_tree(draft.parents.tolist(), width)
-            self.launch(width, is_tree)
+            self.launch(width, "tree" if is_tree else "chain")
             self.wait()
             words = self._record_words
             accepted = int(words[0])
@@ -95,11 +120,11 @@ class StaticStep:
             raise
         return path, emitted, kept
 
-    def launch(self, width: int, is_tree: bool) -> None:
+    def launch(self, width: int, kind: Kind) -> None:
         """Starts the step that the inputs describe."""
-        replay = self.replays.get((width, is_tree))
+        replay = self.replays.get((width, kind))
         if replay is None:
-            self.run(width, is_tree)
+            self.run(width, kind)
         else:
             replay()
 
@@ -109,15 +134,18 @@ class StaticStep:
             torch.cuda.current_stream(self.model.device).synchronize()
 
     @torch.inference_mode()
-    def run(self, width: int, is_tree: bool) -> None:
+    def run(self, width: int, kind: Kind) -> None:
         """All operations of a step, copies included; what a graph captures."""
         ops, model, inputs = self._ops, self.model, self.inputs
+        is_tree = kind == "tree"
         inputs.copy(width, is_tree)
-        tokens, positions, slots = inputs.tokens[:width], inputs.positions[:width], inputs.slots[:width]
-        lanes, parents = (inputs.lanes(width), inputs.parents[:width]) if is_tree else (None, None)
+        tokens, positions, slots = inputs.chain(width)
+        parents, lanes = inputs.tree(width) if is_tree else (None, None)
         rope = (self._rope[0][positions], self._rope[1][positions])
         tapped = None if self._tapped is None else self._tapped[:width]
         last = model.layers(tokens, rope, self._pool, slots, inputs.table, inputs.base, lanes, self.taps, tapped)
+        if kind == "read":
+            return
         targets = positions + 1
         choices = ops.choose(model.head(last), targets, inputs.params)
         if self._override is not None:

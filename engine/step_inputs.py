@@ -1,8 +1,8 @@
 """What a step of fixed shape is told: one buffer that the host fills and that goes to the device in one copy.
 
 The buffer is the only thing that differs between two replays of a captured step. Words of 64 bits, in this order:
-rows and base, the sampling parameters, tokens, positions, slots and parents of 128 rows, the page table, and for trees
-the lanes, W x W for a step of width W.
+rows and base, the sampling parameters, the page table, tokens, positions and slots of 512 rows, and for trees the
+parents of 128 rows and the lanes, W x W for a step of width W.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from specd.engine.choice import PARAMS, packed
-from specd.engine.kv_cache import LONGEST_STEP, KVCache
+from specd.engine.kv_cache import LONGEST_READ, LONGEST_STEP, KVCache
 from specd.engine.sampling import SamplingParams
 
 _HEAD = 8  # words: base and rows, int32, and nothing behind them
@@ -24,57 +24,61 @@ class StepInputs:
     def __init__(self, table: int, page_size: int, dummy: int, device: torch.device) -> None:
         """table: entries of a cache's page table. dummy: first slot of the page where padding is written."""
         self._page_size = page_size
-        rows = LONGEST_STEP
-        sizes = [_HEAD, PARAMS, rows, rows, rows, rows // 2, (table + 1) // 2, rows * rows // 2]
+        rows, wide = LONGEST_STEP, LONGEST_READ
+        sizes = [_HEAD, PARAMS, 2 * -(-table // 4), 3 * wide, rows // 2, rows * rows // 2]
         ends = np.cumsum(sizes).tolist()
+        self._chain_words, self._tree_words = ends[2], ends[4]
         self._host = torch.zeros(ends[-1], dtype=torch.int64, pin_memory=device.type == "cuda")
         self._device = torch.zeros_like(self._host, device=device)
-        self._chain_words = ends[-2]
-        parts = torch.split(self._device, sizes)
-        head = parts[0].view(torch.int32)
-        self.base, self.rows = head[0:1], head[1:2]  # [1] int32 each
-        self.params = parts[1]
-        self.tokens, self.positions, self.slots = parts[2:5]  # [128] int64 each
-        self.parents = parts[5].view(torch.int32)  # [128]
-        self.table = parts[6].view(torch.int32)
-        self._lanes: Tensor = parts[7].view(torch.int32)
+        head, self.params, pages, self._rows, parents, lanes = torch.split(self._device, sizes)
+        self.base, self.rows = torch.split(head.view(torch.int32)[:2], 1)  # [1] int32 each
+        self.table, self._parents, self._lanes = (part.view(torch.int32) for part in (pages, parents, lanes))
         words = np.split(self._host.numpy(), ends[:-1])
-        self._w_head = words[0].view(np.int32)
-        self._w_params = words[1]
-        self._w_tokens, self._w_positions, self._w_slots = words[2:5]
-        self._w_parents, self._w_table, self._w_lanes = (part.view(np.int32) for part in words[5:8])
-        self._iota = np.arange(rows, dtype=np.int64)
+        self._w_params, self._w_rows = words[1], words[3]
+        self._w_head, self._w_table, self._w_parents, self._w_lanes = (words[n].view(np.int32) for n in (0, 2, 4, 5))
+        self._iota = np.arange(wide, dtype=np.int64)
         self._dummies = dummy + self._iota % page_size
         self._pages: tuple[int, ...] = ()  # what the table's first entries say
         self._sampling: SamplingParams | None = None
-        self._w_positions[:] = self._iota
-        self._w_slots[:] = self._dummies
-        self._w_head[1] = 1
 
-    def lanes(self, width: int) -> Tensor:
-        """[width, width] int32 on the device."""
-        return self._lanes[: width * width].view(width, width)
+    def chain(self, width: int) -> tuple[Tensor, Tensor, Tensor]:
+        """tokens, positions and slots on the device, [width] int64 each."""
+        tokens, positions, slots = self._rows[: 3 * width].view(3, width)
+        return tokens, positions, slots
+
+    def tree(self, width: int) -> tuple[Tensor, Tensor]:
+        """parents [width] and lanes [width, width] on the device, int32."""
+        return self._parents[:width], self._lanes[: width * width].view(width, width)
 
     def copy(self, width: int, is_tree: bool) -> None:
         """Host to device, as far as a step of that width reads."""
-        words = self._chain_words + (width * width // 2 if is_tree else 0)
+        words = self._tree_words + width * width // 2 if is_tree else self._chain_words + 3 * width
         self._device[:words].copy_(self._host[:words], non_blocking=True)
 
-    def write(self, cache: KVCache, tokens: list[int], width: int, sampling: SamplingParams) -> None:
+    def blank(self, width: int) -> None:
+        """A step of that width of nothing but padding, after nothing."""
+        rows = self._w_rows[: 3 * width].reshape(3, width)
+        self._w_head[:2] = 0, 1
+        rows[0], rows[1], rows[2] = 0, self._iota[:width], self._dummies[:width]
+        self._w_lanes[: width * width] = 0
+
+    def write(self, cache: KVCache, tokens: list[int], width: int, sampling: SamplingParams | None = None) -> None:
         """A chain of tokens, the newest first, after the cache, which holds pages for them; padded to `width`."""
         start, rows = cache.length, len(tokens)
         self._w_head[0], self._w_head[1] = start, rows
-        self._w_tokens[:rows] = tokens
-        np.add(self._iota[:width], start, out=self._w_positions[:width])
+        w_tokens, w_positions, w_slots = self._w_rows[: 3 * width].reshape(3, width)
+        w_tokens[:rows] = tokens
+        w_tokens[rows:] = 0
+        np.add(self._iota[:width], start, out=w_positions)
         self._write_pages(cache.pages)
         done, size = 0, self._page_size
         while done < rows:
             page, offset = divmod(start + done, size)
             count = min(size - offset, rows - done)
-            np.add(self._iota[:count], self._pages[page] * size + offset, out=self._w_slots[done : done + count])
+            np.add(self._iota[:count], self._pages[page] * size + offset, out=w_slots[done : done + count])
             done += count
-        self._w_slots[rows:width] = self._dummies[rows:width]
-        if sampling is not self._sampling:
+        w_slots[rows:] = self._dummies[rows:width]
+        if sampling is not None and sampling is not self._sampling:
             floats, ints = packed(sampling)
             self._w_params[:4].view(np.float64)[:] = floats
             self._w_params[4:].view(np.int32)[:] = ints
@@ -94,7 +98,7 @@ class StepInputs:
             lanes[row, :depth] = lanes[parent + 1, :depth]
             lanes[row, depth] = row
         self._w_parents[1 : len(depths)] = np.add(parents, 1) if len(depths) > 1 else 0
-        self._w_positions[: len(depths)] = np.add(depths, int(self._w_head[0]))
+        self._w_rows[width : width + len(depths)] = np.add(depths, int(self._w_head[0]))
 
     def _write_pages(self, pages: tuple[int, ...]) -> None:
         """The table's first entries. Nearly always all but the last few are there already."""

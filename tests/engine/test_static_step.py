@@ -137,6 +137,22 @@ def test_any_tree_is_verified_as_ever_and_its_path_moves_to_the_front(
     assert 1 <= emitted <= nodes + 1
 
 
+@settings(deadline=None, max_examples=10)
+@given(first=st.integers(1, 40), size=st.integers(1, 300))
+def test_a_part_of_a_prompt_is_read_as_ever(model: Qwen3, steps: StaticStep, first: int, size: int) -> None:
+    ids = (PROMPT * 5)[: first + size]
+    expected, cache = prefilled(model, ids[:first]), prefilled(model, ids[:first])
+    hidden = model.forward(torch.tensor(ids[first:]), torch.arange(first, len(ids)), expected, taps=TAPS)
+    taps = steps.read(cache, ids[first:], TAPS)
+    assert cache.length == expected.length == len(ids)
+    assert hidden.taps is not None
+    assert taps is not None
+    assert torch.equal(taps, hidden.taps)
+    assert all(torch.equal(a, b) for a, b in zip(rows(cache), rows(expected), strict=True))
+    cache.free()
+    expected.free()
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_full_widths_need_no_padding_and_all_right_drafts_are_accepted(
     model: Qwen3, steps: StaticStep, truths: dict[str, list[int]], width: int
