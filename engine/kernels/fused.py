@@ -120,7 +120,7 @@ def qk_norm_rope_store(
     groups, size = k_cache.shape[-2:]
     heads = width // size - 2 * groups
     q = torch.empty(rows, heads, size, dtype=dtype, device=qkv.device)
-    block = 8 if rows < 256 else 16
+    block = 8  # the same for any number of rows: the norm's sum runs over its layout
     q_norm, k_norm = norms if norms is not None else (qkv, qkv)
     qk_norm_rope_store_kernel[(rows, triton.cdiv(heads + 2 * groups, block))](
         qkv, q_norm, k_norm, rope[0], rope[1], slots, q, k_cache, v_cache, rows, eps,
