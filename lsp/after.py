@@ -5,17 +5,20 @@ in conflict with what the user typed.
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from specd.lsp.delivery import Apply, Delivery, Timing
+from specd.lsp import messages
+from specd.lsp.delivery import Delivery
 from specd.lsp.editor_traits import Traits
 from specd.lsp.entry import Entry
 from specd.lsp.job import Job
+from specd.lsp.under_way import Apply, Timing
 
 
 async def take_back(job: Job, apply: Apply, traits: Traits, timing: Timing) -> tuple[int, list[Entry]]:
     """Take the job's hunks out again; how many, and those that stay since the user has touched them. A job that runs is
     cancelled.
     """
-    job.cancel("taken back")
+    job.cancel(messages.TAKEN_BACK)
+    await job.over.wait()  # an edit that was under way has come in by then, or does not count
     entries = [entry for entry in job.ledger.entries if entry.is_in]
     for entry in job.ledger.entries:
         entry.is_wanted = False

@@ -7,21 +7,17 @@ A client that cannot take a stream, or stops answering, is given one edit at the
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from typing import Final, Literal
+from dataclasses import replace
+from typing import Final
 
 from lsprotocol import types
 
-from specd.lsp import messages
 from specd.lsp.documents import Document
 from specd.lsp.edits import text_edits, workspace_edit
 from specd.lsp.entry import Entry
 from specd.lsp.ledger import Ledger
 from specd.lsp.spans import Spans
-
-Apply = Callable[[types.WorkspaceEdit], Awaitable[types.ApplyWorkspaceEditResult]]
-_Result = Literal["applied", "refused", "unanswered", "not shown", "stopped"]
+from specd.lsp.under_way import Apply, Reply, Settled, Timing, Wake, settle
 
 _RETRIES: Final = (0.05, 0.15, 0.4)  # seconds before each
 _PATIENCE: Final = 3  # times the usual time for the last edit, where an edit was left unanswered before
@@ -29,21 +25,7 @@ _LAST_RETRIES: Final = 12  # once no hunk follows, and the user is typing
 _BY_USER: Final = re.compile(
     "cancell?ed|declined|rejected|did not take", re.IGNORECASE
 )  # in what an editor says of a refusal
-
-
-@dataclass(frozen=True)
-class Timing:
-    """Seconds. coalesce: between two edits. reply: that the editor may take to answer. echo: from the answer to its own
-    change. foreign_echo: the same once a change that is not ours has come after the answer. last_reply: for the edit at
-    the end, which a user may be asked to confirm. unsaid: that a client with such an edit may keep a change to itself.
-    """
-
-    coalesce: float = 0.06
-    reply: float = 3.0
-    echo: float = 1.0
-    foreign_echo: float = 0.25
-    last_reply: float = 300.0
-    unsaid: float = 5.0
+_NOTHING_TO_SEND: Final = Settled("applied")
 
 
 class Delivery:
@@ -74,7 +56,7 @@ class Delivery:
         self._versioned = versioned
         self._ignores_version_0 = ignores_version_0
         self._reviewed = reviewed
-        self._changed = asyncio.Event()
+        self._wake = Wake()
         self._is_closed = self._is_stopped = False
         self._is_silent = False  # the editor left an edit unanswered
         self._sent_at = 0.0
@@ -83,7 +65,7 @@ class Delivery:
 
     def wake(self) -> None:
         """Look again: hunks were added, or the buffer changed."""
-        self._changed.set()
+        self._wake.ring()
 
     def close(self, *, again: bool = True) -> None:
         """No hunk follows. again: a conflict gets another chance, what was in the way may have been taken back."""
@@ -94,34 +76,38 @@ class Delivery:
         self.wake()
 
     def stop(self) -> None:
-        """Send nothing any more."""
+        """Send nothing any more. `run` returns when the edit under way, if any, is in the buffer or will not be."""
         self._is_stopped = True
         self.wake()
 
     async def run(self) -> None:
         """Deliver until closed and done, or stopped."""
         while not self._is_stopped:
+            self.streams = self.streams and self._document.is_versioned
             is_ready = self.streams or self._is_closed
             if is_ready and any(entry.is_pending for entry in self._ledger.entries):
                 await self._deliver()
             elif self._is_closed:
                 return
             else:
-                await self._wait(None)
+                await self._wake.wait(None)
 
     async def _deliver(self) -> None:
         await self._pause(self._sent_at + self._timing.coalesce - time.monotonic())
         is_last = self._is_closed and not self.streams
-        result = await self._send()
-        if result == "applied":
+        settled = await self._send()
+        self.reason = settled.reason or self.reason
+        if settled.result == "applied":
             self._failures = 0
             return
-        if result == "unanswered":
+        if settled.result == "unanswered":
             self._is_silent, self.streams = True, False
+        if self._is_stopped:
+            return
         self._failures += 1
         is_raced = self._document.version != self._sent_version
         most = _LAST_RETRIES if self._is_closed and (is_raced or is_last) else len(_RETRIES)
-        if self._failures <= most and (not is_last or await self._is_worth_another(result)):
+        if self._failures <= most and (not is_last or await self._is_worth_another(settled)):
             await self._pause(_RETRIES[min(self._failures, len(_RETRIES)) - 1])
         elif not self._is_closed:
             self.streams, self._failures = False, 0  # the rest in one edit at the end
@@ -129,13 +115,14 @@ class Delivery:
             for entry in self._ledger.entries:
                 entry.is_conflict = entry.is_conflict or entry.is_pending
 
-    async def _is_worth_another(self, result: _Result) -> bool:
+    async def _is_worth_another(self, settled: Settled) -> bool:
         """Whether the edit at the end may be sent again: if it was refused, only once the editor tells of another text,
         since it may have asked its user.
         """
         shown = [entry for entry in self.latest if entry.is_in == entry.is_wanted]
+        result = settled.result
         is_choice = result == "not shown" and bool(shown)
-        if is_choice or (result == "refused" and _BY_USER.search(self.reason)):
+        if is_choice or (result == "refused" and _BY_USER.search(settled.reason)):
             self._leave([entry for entry in self.latest if entry not in shown])
             return False
         if result != "refused":
@@ -144,7 +131,7 @@ class Delivery:
         while self._document.version == self._sent_version and not self._is_stopped:
             if (left := end - time.monotonic()) <= 0:
                 return False
-            await self._wait(left)
+            await self._wake.wait(left)
         return True
 
     def _leave(self, entries: list[Entry]) -> None:
@@ -153,27 +140,36 @@ class Delivery:
         for entry in entries:
             entry.is_wanted = entry.is_in
 
-    async def _send(self) -> _Result:
+    async def _send(self) -> Settled:
         async with self._document.sending:
             if self._ignores_version_0 and self._document.version == 0:
                 await self._leave_version_0()
             changes = [] if self._is_stopped else self._ledger.take()
             edits = text_edits(self._document, [splice for _, splice in changes])
             if not edits:
-                return "applied"
+                return _NOTHING_TO_SEND
             self.latest = [entry for entry, _ in changes]
+            wanted = [(entry, entry.is_wanted) for entry in self.latest]  # it may be wanted out again by the answer
             for entry in self.latest:
                 entry.is_asked = True
             start = self._spans.now()
             self._sent_at = time.monotonic()
-            edit = workspace_edit(self._document, edits, versioned=self._versioned, reviewed=self._reviewed)
+            is_versioned = self._versioned and self._document.is_versioned
+            edit = workspace_edit(self._document, edits, versioned=is_versioned, reviewed=self._reviewed)
             reply = asyncio.ensure_future(self._apply(edit))
             reply.add_done_callback(self._hear)
             version = self._sent_version = self._document.version
-            result, reply_ms = await self._settle(reply, start)
+
+            def is_shown() -> bool:
+                return all(entry.is_in == is_wanted for entry, is_wanted in wanted)
+
+            settled = await settle(reply, is_shown, self._document, self._timing_now(), self._wake)
+            if settled.answered is None:
+                self._is_silent = True
+            reply_ms = None if settled.answered is None else round(1000 * settled.answered, 2)
             counts = {"hunks": len(changes), "first": self.latest[0].number, "version": version}
-            self._spans.add("apply", start, **counts, result=result, reply_ms=reply_ms)
-            return result
+            self._spans.add("apply", start, **counts, result=settled.result, reply_ms=reply_ms)
+            return settled
 
     async def _leave_version_0(self) -> None:
         """Insert nothing, and wait for the version that comes of it. After that the editor checks versions, so no
@@ -185,44 +181,12 @@ class Delivery:
         reply.add_done_callback(self._hear)
         end = time.monotonic() + self._timing.echo
         while self._document.version == 0 and not self._is_stopped and (left := end - time.monotonic()) > 0:
-            await self._wait(left)
+            await self._wake.wait(left)
 
-    def _hear(self, reply: "asyncio.Future[types.ApplyWorkspaceEditResult]") -> None:
+    def _hear(self, reply: Reply) -> None:
         """An answer came, if late: the editor is not silent."""
         if not reply.cancelled() and reply.exception() is None:
             self._is_silent = False
-
-    async def _settle(
-        self, reply: "asyncio.Future[types.ApplyWorkspaceEditResult]", start: float
-    ) -> tuple[_Result, float | None]:
-        """Wait for the answer and the change; what came, and after how many milliseconds the answer did."""
-        timing = self._timing_now()
-        reply.add_done_callback(lambda _: self.wake())
-        deadline = time.monotonic() + timing.reply
-        reply_ms: float | None = None
-        while not self._is_stopped:
-            is_shown = all(entry.is_in == entry.is_wanted for entry in self.latest)
-            if reply.done() and reply_ms is None:
-                reply_ms = round(self._spans.now() - start, 2)
-                if not is_shown:
-                    refusal = _refusal(reply)
-                    if refusal is not None:
-                        self.reason = refusal
-                        return "refused", reply_ms
-                    deadline = time.monotonic() + timing.echo
-            if is_shown and reply.done():
-                return "applied", reply_ms
-            if time.monotonic() >= deadline:
-                self._is_silent = self._is_silent or not reply.done()
-                if is_shown:
-                    return "applied", reply_ms
-                self.reason = messages.NOT_SHOWN if reply.done() else messages.NO_ANSWER
-                return ("not shown" if reply.done() else "unanswered"), reply_ms
-            before = self._document.version
-            await self._wait(deadline - time.monotonic())
-            if reply_ms is not None and self._document.version != before:
-                deadline = min(deadline, time.monotonic() + timing.foreign_echo)
-        return "stopped", reply_ms
 
     def _timing_now(self) -> Timing:
         """The last edit may wait for a user; not so with an editor that has not answered before."""
@@ -231,27 +195,8 @@ class Delivery:
             return replace(self._timing, reply=reply)
         return self._timing
 
-    async def _wait(self, seconds: float | None) -> None:
-        """Until something changes, for `seconds` at most."""
-        try:
-            await asyncio.wait_for(self._changed.wait(), seconds)
-        except TimeoutError:
-            return
-        self._changed.clear()
-
     async def _pause(self, seconds: float) -> None:
         """A pause that a stop ends."""
         end = time.monotonic() + seconds
         while not self._is_stopped and (left := end - time.monotonic()) > 0:
-            await self._wait(left)
-
-
-def _refusal(reply: "asyncio.Future[types.ApplyWorkspaceEditResult]") -> str | None:
-    """Why the editor refused, for the user; None if it took the edit."""
-    if reply.cancelled():
-        return messages.NO_ANSWER
-    error = reply.exception()
-    if error is not None:
-        return messages.refused(str(error))
-    result = reply.result()
-    return None if result is not None and result.applied else messages.refused(getattr(result, "failure_reason", None))
+            await self._wake.wait(left)

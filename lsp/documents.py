@@ -24,12 +24,15 @@ _DRIVE: Final = re.compile(r"^(file:///?)([A-Za-z])(:)")
 
 
 class Document:
-    """One open document. `uri` is as the client wrote it; `version` is that of its last notification."""
+    """One open document. `uri` is as the client wrote it; `version` is that of its last notification, or one more than
+    before if that had none (`is_versioned`).
+    """
 
     def __init__(self, uri: str, language_id: str, version: int, text: str, encoding: Encoding = "utf-16") -> None:
         self.uri = uri
         self.language_id = language_id
         self.version = version
+        self.is_versioned = True
         self.encoding: Encoding = encoding
         self.lines = lines_of(text)
         self.is_lost = False  # a change could not be read, so the text is not the editor's any more
@@ -41,9 +44,10 @@ class Document:
     def text(self) -> str:
         return "".join(self.lines)
 
-    def change(self, version: int, changes: Sequence[types.TextDocumentContentChangeEvent]) -> None:
-        """Take over one didChange notification."""
-        self.version = version
+    def change(self, version: int | None, changes: Sequence[types.TextDocumentContentChangeEvent]) -> None:
+        """Take over one didChange notification. version: None if it had none, against the specification."""
+        self.is_versioned = version is not None
+        self.version = self.version + 1 if version is None else version
         for change in changes:
             if isinstance(change, types.TextDocumentContentChangePartial):
                 splice = self._splice(change.range, change.text)

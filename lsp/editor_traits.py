@@ -19,6 +19,7 @@ class Traits:
     workspace/applyEdit. ignores_version_0: an edit for version 0 is made on whatever version there is. plugin: has
     specd's own plugin, which wants notifications of regions and hunks. asks: the plugin asks for an instruction itself
     where a command has none. reviews: the user wants to take or leave each hunk, and the editor can ask for it.
+    takes_literals: code actions may be more than commands.
     """
 
     name: str = "an editor"
@@ -33,6 +34,7 @@ class Traits:
     plugin: bool = False
     reviews: bool = False
     asks: bool = False
+    takes_literals: bool = False
 
 
 def traits_of(params: types.InitializeParams, options: Options) -> Traits:
@@ -62,6 +64,7 @@ def traits_of(params: types.InitializeParams, options: Options) -> Traits:
         plugin=bool(plugin),
         reviews=reviews,
         asks=bool(plugin.get("inputBox")),
+        takes_literals=action.code_action_literal_support is not None,
     )
 
 

@@ -75,7 +75,9 @@ def register(server: Server) -> None:
     def did_change(params: types.DidChangeTextDocumentParams) -> None:
         document = server.documents.get(params.text_document.uri)
         if document is not None:
-            document.change(params.text_document.version, params.content_changes)
+            version = params.text_document.version
+            document.change(None if version == requests.NO_VERSION else version, params.content_changes)
+            server.show_settled(document)
 
     @feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def did_close(params: types.DidCloseTextDocumentParams) -> None:
@@ -87,7 +89,7 @@ def register(server: Server) -> None:
     kinds = [types.CodeActionKind.RefactorRewrite, types.CodeActionKind.QuickFix]
 
     @feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=kinds))
-    def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
+    def code_action(params: types.CodeActionParams) -> list[types.CodeAction] | list[types.Command]:
         document = server.documents.get(params.text_document.uri)
         if document is None:
             return []
@@ -95,7 +97,10 @@ def register(server: Server) -> None:
         rewrites = server.rewrites
         open_ones = conflicts.codes(rewrites.find(None, document.uri))
         offer = actions.Offer(server.presets, rewrites.last_instruction, rewrites.disabled(document), open_ones)
-        return actions.code_actions(document, params, offer, rewrites.traits)
+        found = actions.code_actions(document, params, offer, rewrites.traits)
+        if rewrites.traits.takes_literals:
+            return found
+        return [action.command for action in found if action.command is not None]
 
     @command(actions.COMMAND)
     def rewrite_command(*given: Any) -> dict[str, str]:

@@ -4,45 +4,37 @@ import asyncio
 import contextlib
 import logging
 import time
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from lsprotocol import types
 
 from specd.daemon.protocol import (
-    OUTCOMES,
-    Cancelled,
     Declined,
     Done,
-    Event,
     Failed,
     HunkReady,
-    Loading,
     NoChange,
     Outcome,
-    Progress,
-    Queued,
     RegionChosen,
     RewriteRequest,
-    Summary,
     Truncated,
 )
 from specd.lsp import messages, requests
-from specd.lsp.daemon_job import DaemonJob
-from specd.lsp.delivery import Delivery, Timing
+from specd.lsp.delivery import Delivery
 from specd.lsp.documents import Document
 from specd.lsp.editor_traits import Traits
 from specd.lsp.entry import Entry, Flip
+from specd.lsp.following import Following
 from specd.lsp.ledger import Ledger
-from specd.lsp.outcomes import Facts, Severity, said_of
-from specd.lsp.progress import Progress as WorkDone
-from specd.lsp.requests import HunkParams, RegionParams, RewriteResult
+from specd.lsp.outcomes import Ended, Facts, ended_of
+from specd.lsp.progress import Progress
+from specd.lsp.requests import HunkParams, RegionParams
 from specd.lsp.spans import Spans
 from specd.lsp.splice import Splice
 from specd.lsp.target import Asked
+from specd.lsp.under_way import Timing
 
 _log = logging.getLogger(__name__)
-_SETTLE_SECONDS: Final = 0.3  # that an edit under way at a cancel has to show itself
 
 
 class Editor(Protocol):
@@ -53,19 +45,8 @@ class Editor(Protocol):
     def notify(self, method: str, params: Any) -> None: ...
 
 
-@dataclass(frozen=True)
-class Ended:
-    """What a job came to. daemon_job: the daemon's name of it, for `specd trace`. lines: of the region."""
-
-    result: RewriteResult
-    severity: Severity
-    daemon_job: str
-    summary: Summary
-    lines: int
-
-
 class Job:
-    """Runs once. `cancel` may be called at any time; then no edit is sent any more."""
+    """Runs once. `cancel` may be called at any time; then no edit is sent any more. over: set once `run` is through."""
 
     def __init__(
         self,
@@ -76,23 +57,21 @@ class Job:
         editor: Editor,
         traits: Traits,
         timing: Timing,
-        progress: WorkDone,
+        progress: Progress,
     ) -> None:
         self.number = number
         self.document = document
         self.ledger = Ledger(document.lines)
         self.spans = Spans()
-        self.is_over = False
+        self.over = asyncio.Event()
         self._asked = asked
         self._request = request
         self._editor = editor
         self._traits = traits
+        self._timing = timing
         self._progress = progress
-        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
-        self._daemon: DaemonJob | None = None
-        self._why: str | None = None  # it was cancelled
-        self._daemon_job = ""
-        self._hunks = 0
+        self._following = Following(request, progress, self.spans, self._take_region, self._take_hunk)
+        self._version = document.version
         self._lines = 0
         self._comment = asked.comment
         self._delivery = Delivery(
@@ -109,21 +88,32 @@ class Job:
         document.observers.append(self._observe)
         document.after.append(self._delivery.wake)
 
+    @property
+    def is_over(self) -> bool:
+        return self.over.is_set()
+
     def cancel(self, why: str = "") -> None:
         """End the job: hang up on the daemon, send no edit any more. Nothing happens if it is over."""
-        if self._why is None and not self.is_over:
-            self._why = why
-            if self._daemon is not None:
-                self._daemon.cancel()
+        if self._following.why is None and not self.is_over:
+            self._following.cancel(why)
             self._delivery.stop()
-            self._events.put_nowait(None)
 
     @property
     def conflicts(self) -> list[Entry]:
         """Hunks that were not applied and still could be, once the job is over; none of a job that was cancelled."""
-        if not self.is_over or self._why is not None:
+        if not self.is_over or self._following.why is not None:
             return []
         return [entry for entry in self.ledger.entries if entry.is_conflict and entry.is_wanted and not entry.is_in]
+
+    @property
+    def has_hunks(self) -> bool:
+        """Whether the buffer has hunks of this job."""
+        return any(entry.is_in for entry in self.ledger.entries)
+
+    @property
+    def has_traces(self) -> bool:
+        """Whether there is something in the buffer, or may come into it yet, that can be taken back or settled."""
+        return self.has_hunks or bool(self.conflicts) or any(entry.is_asked for entry in self.ledger.entries)
 
     def release(self) -> None:
         """Follow the document no longer: the job's hunks can no more be taken back."""
@@ -139,7 +129,7 @@ class Job:
         deliver = asyncio.create_task(self._delivery.run())
         outcome: Outcome = Failed("failed", "an error inside specd ended the rewrite")
         try:
-            outcome = await self._follow()
+            outcome = await self._following.outcome()
             await self._finish(outcome, deliver)
         except Exception as error:
             _log.error("job %s: %s", self.number, type(error).__name__, exc_info=_log.isEnabledFor(logging.DEBUG))
@@ -151,47 +141,11 @@ class Job:
             begin.cancel()
         return ended
 
-    async def _follow(self) -> Outcome:
-        """The daemon's events up to its outcome. A daemon that died before its first hunk is started once more."""
-        tries = 0
-        while True:
-            tries += 1
-            self.spans.add("request", self.spans.now())
-            self._daemon = DaemonJob(self._request, self._request.client, self._events.put_nowait)
-            outcome = await self._until_outcome()
-            lost = isinstance(outcome, Failed) and outcome.code == "unavailable"
-            if not lost or self._hunks or tries > 1 or not self._daemon_job:
-                return outcome
-
-    async def _until_outcome(self) -> Outcome:
-        while True:
-            if self._why is not None:
-                return Cancelled(self._why)
-            event = await self._events.get()
-            match event:
-                case None:
-                    pass
-                case Queued(position):
-                    self._progress.report(f"waiting, {position} in the queue")
-                case Loading(fraction, message):
-                    self._progress.report(f"the model is loading: {message}", fraction or None)
-                case RegionChosen():
-                    self._take_region(event)
-                case Progress(_, _, speed, fraction):
-                    self._progress.report(messages.progress(self._hunks, fraction, speed), fraction)
-                case HunkReady():
-                    self._take_hunk(event)
-                case _ if isinstance(event, OUTCOMES):
-                    return event
-
     def _take_region(self, event: RegionChosen) -> None:
-        self._daemon_job = event.job
-        self.spans.add("region received", self.spans.now())
         start, end = self._asked.lines(event.start_line, event.end_line)
         self._lines = end - start
         self._notify(
-            requests.REGION,
-            RegionParams(self.number, self.document.uri, self.document.version, start, end, event.label),
+            requests.REGION, RegionParams(self.number, self.document.uri, self._version, start, end, event.label)
         )
 
     def _take_hunk(self, hunk: HunkReady) -> None:
@@ -200,23 +154,22 @@ class Job:
             if start > self._comment:
                 self.ledger.add(self._comment, self._comment + 1, ())
             self._comment = None
-        if not self._hunks:
-            self.spans.add("first hunk received", self.spans.now())
-        self._hunks += 1
         self.ledger.add(start, end, hunk.new_lines)
         self._delivery.wake()
 
     async def _finish(self, outcome: Outcome, deliver: "asyncio.Task[None]") -> None:
         """Bring the rest into the buffer, or, where the guard refused it, take it all out again."""
+        why = self._following.why
         if isinstance(outcome, Done | Truncated | Declined | NoChange):
-            if isinstance(outcome, Done) and self._comment is not None and self._hunks:
+            if isinstance(outcome, Done) and self._comment is not None and self._following.hunks:
                 self.ledger.add(self._comment, self._comment + 1, ())
         elif isinstance(outcome, Failed) and outcome.code == "guard":
             for entry in self.ledger.entries:
                 entry.is_wanted = False
-        elif self._why is not None:
-            with contextlib.suppress(TimeoutError):  # what is under way still counts if it shows itself
-                await asyncio.wait_for(deliver, _SETTLE_SECONDS)
+        elif why is not None:
+            if why != messages.CLOSED:  # what is under way is waited for: no edit may come after the answer
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(deliver, self._timing.reply + self._timing.echo)
             return
         else:
             self._delivery.stop()
@@ -224,11 +177,10 @@ class Job:
         await deliver
 
     def _stop(self, deliver: "asyncio.Task[None]") -> None:
-        self.is_over = True
+        self.over.set()
         self._delivery.stop()
         deliver.cancel()
-        if self._daemon is not None:
-            self._daemon.cancel()
+        self._following.hang_up()
 
     def _observe(self, splice: Splice) -> None:
         """A change of the document: which hunks it shows, and whether the user took our last one back."""
@@ -255,21 +207,11 @@ class Job:
         lost = [entry for entry in self.ledger.entries if not entry.is_in and entry.is_wanted]
         facts = Facts(
             hunks=len(applied),
-            lost=[messages.lines_named(entry.start, entry.end) for entry in lost],
+            lost=[messages.lines_named(*self.ledger.remains(entry)) for entry in lost],
             lines=self._lines,
             seconds=time.monotonic() - self.spans.began,
-            cancelled=self._why,
+            cancelled=self._following.why,
             left=len(self._delivery.left),
             reason="" if self.ledger.is_touched else self._delivery.reason,
         )
-        said = said_of(outcome, facts)
-        summary = outcome.summary
-        result = RewriteResult(
-            job=self.number,
-            outcome=said.name,
-            message=said.message,
-            hunks=len(applied),
-            conflicts=facts.lost if said.name == "conflict" else [],
-            summary={key: value for key, value in vars(summary).items() if key not in ("hunks", "lines")},
-        )
-        return Ended(result, said.severity, self._daemon_job, summary, self._lines)
+        return ended_of(self.number, self._following.daemon_job, outcome, facts)

@@ -13,6 +13,7 @@ NO_NAME = "the buffer has no name, so the editor cannot find it again for an edi
 STALE = "the text has changed since the request was made; ask again."
 LOST = "the editor told a change of this document that cannot be read; close it and open it again."
 CLOSED = "the document was closed"
+TAKEN_BACK = "taken back"
 NOWHERE = "it is not known where; ask for code actions there first, or name the document."
 SETTLED = "this conflict has been settled already."
 NO_ANSWER = "the editor did not answer the edit"
@@ -35,17 +36,17 @@ def progress(hunks: int, fraction: float, speed: float) -> str:
 
 def done(hunks: int, seconds: float, summary: Summary, lines: int) -> str:
     """E.g. `5 hunks, 0.9 s (212 lines, 3.1k tok/s, 87 % drafted)`."""
-    inner = [_count(lines, "line")]
+    inner = [_count(lines, "line")] if lines else []
     if summary.tokens and summary.generate_seconds:
         inner.append(f"{_rate(summary.tokens / summary.generate_seconds)} tok/s")
         inner.append(f"{100 * summary.drafted_share:.0f} % drafted")
-    return f"{_count(hunks, 'hunk')}, {seconds:.1f} s ({', '.join(inner)})"
+    told = f"{_count(hunks, 'hunk')}, {seconds:.1f} s"
+    return f"{told} ({', '.join(inner)})" if inner else told
 
 
 def conflicts(lost: Sequence[str], total: int, reason: str) -> str:
     """E.g. `the text changed under the rewrite: 2 of 7 hunks not applied (lines 40-44, 61)`."""
-    shown = ", ".join(lost[:8]) + (", ..." if len(lost) > 8 else "")
-    which = f"{len(lost)} of {_count(total, 'hunk')} not applied (lines {shown})"
+    which = f"{len(lost)} of {_count(total, 'hunk')} not applied ({_lines(lost)})"
     return f"{reason or 'the text changed under the rewrite'}: {which}"
 
 
@@ -63,6 +64,8 @@ def kept(hunks: int, *, is_open: bool = True) -> str:
 
 
 def cancelled(why: str, hunks: int) -> str:
+    if why == TAKEN_BACK:  # what became of its hunks is told by who takes them back
+        return f"cancelled ({why})"
     return f"cancelled{f' ({why})' if why else ''}; {kept(hunks, is_open=why != CLOSED)}"
 
 
@@ -75,7 +78,19 @@ def reverted(count: int, lost: Sequence[str]) -> str:
     if not count and not lost:
         return "there is nothing to take back"
     told = f"took {_count(count, 'hunk')} back"
-    return f"{told}; left lines {', '.join(lost)}, which changed since" if lost else told
+    return f"{told}; left {_lines(lost)}, which changed since" if lost else told
+
+
+def _lines(named: Sequence[str]) -> str:
+    """E.g. `line 61`, `lines 40-44, 61`."""
+    named = list(dict.fromkeys(named))  # of lines that are gone the place is left, which may be one for many
+    is_one = len(named) == 1 and "-" not in named[0]
+    return f"line{'' if is_one else 's'} {', '.join(named[:8])}{', ...' if len(named) > 8 else ''}"
+
+
+def edits(count: int, answered_ms: float, shown_ms: float) -> str:
+    """E.g. `3 edits, 4 ms each, shown after 6 ms`."""
+    return f"{_count(count, 'edit')}, {answered_ms:.0f} ms each, shown after {shown_ms:.0f} ms"
 
 
 def not_put_in(reason: str) -> str:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from specd.daemon.protocol import Cancelled, Declined, Done, Failed, NoChange, Outcome, Truncated
+from specd.daemon.protocol import Cancelled, Declined, Done, Failed, NoChange, Outcome, Summary, Truncated
 from specd.lsp import messages
+from specd.lsp.requests import RewriteResult
 
 Severity = Literal["info", "warning", "error"]
 
@@ -14,9 +15,9 @@ Severity = Literal["info", "warning", "error"]
 class Facts:
     """What this side knows of the job.
 
-    hunks: in the buffer. lost: lines of those that are not, as the user counts them. lines: of the region. cancelled:
-    why, or None. reason: what the editor had against the hunks that are not in, or empty: then the user was faster.
-    left: hunks that the user was asked about and did not take.
+    hunks: in the buffer. lost: the lines that stand for those that are not, as the user counts them. lines: of the
+    region. cancelled: why, or None. reason: what the editor had against the hunks that are not in, or empty: then the
+    user was faster. left: hunks that the user was asked about and did not take.
     """
 
     hunks: int
@@ -37,6 +38,32 @@ class Said:
     severity: Severity
 
 
+@dataclass(frozen=True)
+class Ended:
+    """What a job came to. daemon_job: the daemon's name of it, for `specd trace`. lines: of the region."""
+
+    result: RewriteResult
+    daemon_job: str
+    summary: Summary
+    lines: int
+
+
+def ended_of(number: str, daemon_job: str, outcome: Outcome, facts: Facts) -> Ended:
+    """The end of job `number`, as the client and the traces are told it."""
+    said = said_of(outcome, facts)
+    summary = outcome.summary
+    result = RewriteResult(
+        job=number,
+        outcome=said.name,
+        severity=said.severity,
+        message=said.message,
+        hunks=facts.hunks,
+        conflicts=facts.lost if said.name in ("conflict", "truncated") else [],
+        summary={key: value for key, value in vars(summary).items() if key not in ("hunks", "lines")},
+    )
+    return Ended(result, daemon_job, summary, facts.lines)
+
+
 def said_of(outcome: Outcome, facts: Facts) -> Said:
     """What is said of the daemon's outcome, given what became of its hunks here."""
     if facts.cancelled is not None:
@@ -55,7 +82,8 @@ def said_of(outcome: Outcome, facts: Facts) -> Said:
         case Declined(message):
             return Said("declined", f"{message.rstrip('.')}; {messages.kept(facts.hunks)}", "warning")
         case Truncated(message):
-            return Said("truncated", f"{message.rstrip('.')}; {messages.kept(facts.hunks)}", "warning")
+            lost = messages.conflicts(facts.lost, facts.hunks + len(facts.lost), facts.reason) if facts.lost else ""
+            return Said("truncated", _with(f"{message.rstrip('.')}; {messages.kept(facts.hunks)}", [lost]), "warning")
         case Cancelled(message):
             return Said("cancelled", messages.cancelled(message, facts.hunks), "warning")
         case Failed(code, message):
@@ -64,7 +92,7 @@ def said_of(outcome: Outcome, facts: Facts) -> Said:
 
 
 def _with(text: str, notes: Sequence[str]) -> str:
-    return "; ".join([text, *notes])
+    return "; ".join([text, *filter(None, notes)])
 
 
 def _for_editors(message: str) -> str:

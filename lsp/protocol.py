@@ -5,7 +5,7 @@ that reach the job whatever started it, and an end without waiting for threads.
 import logging
 import sys
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, Final
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
@@ -14,6 +14,7 @@ from pygls.protocol import LanguageServerProtocol, lsp_method
 from specd.lsp import requests
 
 _log = logging.getLogger(__name__)
+_TRACE_IN: Final = {types.INITIALIZE: "trace", types.SET_TRACE: "value"}  # the field that names a trace value
 
 
 class Protocol(LanguageServerProtocol):
@@ -23,6 +24,7 @@ class Protocol(LanguageServerProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.exit_status: int | None = None
+        self.is_initialized = False
         self.on_cancel: Callable[[int | str], None] = lambda number: None
         self.on_progress_cancel: Callable[[int | str], None] = lambda token: None
         self.on_lost: Callable[[str], None] = lambda uri: None
@@ -31,10 +33,16 @@ class Protocol(LanguageServerProtocol):
     def structure_message(self, data: dict[str, Any]) -> Any:
         """The message that `data` is. Raises JsonRpcInvalidParams that names what is wrong."""
         method = data.get("method")
-        if method == types.TEXT_DOCUMENT_DID_CHANGE and not requests.are_changes(data.get("params")):
-            raise JsonRpcInvalidParams("the change of a document is none")
+        if method in _TRACE_IN:
+            data = _with_known_trace(data, _TRACE_IN[method])
+        if method == types.TEXT_DOCUMENT_DID_CHANGE:
+            if not requests.are_changes(data.get("params")):
+                raise JsonRpcInvalidParams("the change of a document is none")
+            data = requests.with_version(data)
         if method not in requests.PARAMS or "id" not in data:
-            return super().structure_message(data)
+            message = super().structure_message(data)
+            self.is_initialized = self.is_initialized or method == types.INITIALIZE
+            return message
         given = data.get("params")
         try:
             params: Any = requests.read(requests.PARAMS[method], {} if given is None else given)
@@ -83,14 +91,33 @@ class Protocol(LanguageServerProtocol):
         self.exit_status = 0 if self._shutdown else 1
         yield from ()
 
-    @property
-    def is_shut_down(self) -> bool:
-        """Only `exit` may follow ("Shutdown Request")."""
-        return bool(self._shutdown)
+    def refusal_of(self, method: str) -> tuple[int, str] | None:
+        """The error that answers a message out of turn, code and words; None if it is in turn. Before `initialize`
+        ("Initialize Request") and after `shutdown` ("Shutdown Request") only `exit` is.
+        """
+        is_first = method == types.INITIALIZE
+        if method == types.EXIT:
+            return None
+        if self._shutdown:
+            return types.ErrorCodes.InvalidRequest, "the server has been shut down"
+        if not self.is_initialized and not is_first:
+            return types.ErrorCodes.ServerNotInitialized, "the server has not been initialized"
+        if self.is_initialized and is_first:
+            return types.ErrorCodes.InvalidRequest, "the server has been initialized already"
+        return None
 
     def answer_error(self, number: int | str, code: int, message: str) -> None:
         """Answer a request that could not be read."""
         self._send_response(number, error=types.ResponseError(code=code, message=message))
+
+
+def _with_known_trace(data: dict[str, Any], field: str) -> dict[str, Any]:
+    """A trace value that the specification has not (`compact` of vscode-jsonrpc) means messages."""
+    params = data.get("params")
+    known = (None, *(value.value for value in types.TraceValue))
+    if not isinstance(params, dict) or params.get(field) in known:
+        return data
+    return {**data, "params": {**params, field: types.TraceValue.Messages.value}}
 
 
 def quiet_logs() -> None:

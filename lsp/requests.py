@@ -14,6 +14,9 @@ HUNK: Final = "specd/hunk"
 
 T = TypeVar("T")
 
+NO_VERSION: Final = -(2**31)
+_TOKENS: Final = ("workDoneToken", "partialResultToken")  # any request may have them ("Work Done Progress"); unused
+
 
 @attrs.frozen
 class RewriteParams:
@@ -102,12 +105,13 @@ class RewriteResult:
     """How a rewrite ended.
 
     outcome: done, no_change, declined, truncated, cancelled, refused, error or conflict (hunks were not applied).
-    hunks: that are in the buffer. conflicts: lines, as the user counts them, of those that are not. message: what to
-    show.
+    severity: info, warning or error, how grave it is for the user. hunks: that are in the buffer. conflicts: lines of
+    the buffer, as the user counts them, of those that are not. message: what to show.
     """
 
     job: str
     outcome: str
+    severity: str
     message: str
     hunks: int
     conflicts: list[str]
@@ -116,7 +120,9 @@ class RewriteResult:
 
 @attrs.frozen
 class RegionParams:
-    """A job's region, once the daemon has chosen it, in lines of the buffer now; `endLine` is behind the last."""
+    """A job's region, once the daemon has chosen it, in lines of `version`: the buffer as it was when the job began.
+    end_line is behind the last.
+    """
 
     job: str
     uri: str
@@ -165,8 +171,10 @@ def read(kind: type[T], data: Any) -> T:
     values: dict[str, Any] = {}
     names = {camel(field.name): field for field in attrs.fields(kind)}  # type: ignore[arg-type]
     for key, value in data.items():
+        if key in _TOKENS:
+            continue
         if key not in names:
-            raise ValueError(f"has no field {key!r}; known are {', '.join(names)}")
+            raise ValueError(f"has no field {key!r}; known are {', '.join(names) or 'none'}")
         field = names[key]
         if value is None and field.default is None:
             continue
@@ -207,7 +215,16 @@ def are_changes(params: Any) -> bool:
     if not isinstance(params, dict) or not isinstance(document := params.get("textDocument"), dict):
         return False
     changes, version = params.get("contentChanges"), document.get("version")
-    return isinstance(version, int) and isinstance(changes, list) and all(map(_is_change, changes))
+    return isinstance(version, int | None) and isinstance(changes, list) and all(map(_is_change, changes))
+
+
+def with_version(message: dict[str, Any]) -> dict[str, Any]:
+    """didChange as lsprotocol reads it: NO_VERSION in place of a version that is not there."""
+    params = message["params"]
+    document = params["textDocument"]
+    if document.get("version") is not None:
+        return message
+    return {**message, "params": {**params, "textDocument": {**document, "version": NO_VERSION}}}
 
 
 def _is_change(change: Any) -> bool:

@@ -1,5 +1,6 @@
 """The rewrites of one editor: starts them, finds them by name, request or document, cancels them, takes them back."""
 
+import asyncio
 import os
 import re
 import stat
@@ -14,14 +15,15 @@ from specd.daemon.protocol import ContextFile, RewriteRequest, Target
 from specd.daemon.rewrite.lines import split_lines
 from specd.lsp import after, messages
 from specd.lsp.comments import is_request
-from specd.lsp.delivery import Timing
 from specd.lsp.documents import Document, Documents
 from specd.lsp.editor_traits import Traits
-from specd.lsp.job import Editor, Ended, Job
+from specd.lsp.job import Editor, Job
 from specd.lsp.options import Options
+from specd.lsp.outcomes import Ended
 from specd.lsp.progress import Client, Progress
 from specd.lsp.requests import RevertResult, RewriteParams
 from specd.lsp.target import asked_of
+from specd.lsp.under_way import Timing
 
 _KEPT: Final = 8  # jobs that are over and can still be taken back
 _OTHERS: Final = 3  # documents whose text may be drafted from
@@ -49,6 +51,7 @@ class Rewrites:
         self._editor = editor
         self._progress_client = progress
         self._number = 0
+        self._taking_back = asyncio.Lock()
 
     @property
     def client_name(self) -> str:
@@ -69,7 +72,7 @@ class Rewrites:
             raise Refused(messages.LOST)
         if not params.instruction.strip():
             raise Refused(messages.NO_INSTRUCTION)
-        if params.version is not None and params.version != document.version:
+        if document.is_versioned and params.version not in (None, document.version):
             raise Refused(messages.STALE)
         if reason := self.disabled(document, readonly=params.readonly):
             raise Refused(reason)
@@ -141,16 +144,17 @@ class Rewrites:
                 del self.jobs[job.number]
 
     async def revert(self, number: str | None, uri: str | None) -> RevertResult:
-        """Take back the hunks of the job named, or else of the latest that has some in the buffer; only those that the
-        user has not touched since.
+        """Take back the hunks of the job named, or else of the latest that has some in the buffer or still runs; only
+        those that the user has not touched since. One after the other: two at once would count the same hunks.
         """
-        jobs = [job for job in self.find(number, uri) if any(entry.is_in for entry in job.ledger.entries)]
-        if not jobs:
-            return RevertResult(0, [], messages.reverted(0, []))
-        job = jobs[-1]
-        count, kept = await after.take_back(job, self._editor.apply, self.traits, self._timing)
-        lost = [messages.lines_named(entry.start, entry.end) for entry in kept]
-        return RevertResult(count, lost, messages.reverted(count, lost))
+        async with self._taking_back:
+            jobs = [job for job in self.find(number, uri) if not job.is_over or job.has_hunks]
+            if not jobs:
+                return RevertResult(0, [], messages.reverted(0, []))
+            job = jobs[-1]
+            count, kept = await after.take_back(job, self._editor.apply, self.traits, self._timing)
+            lost = [messages.lines_named(*job.ledger.remains(entry)) for entry in kept]
+            return RevertResult(count, lost, messages.reverted(count, lost))
 
     async def settle(self, number: str, hunk: int, *, use: bool) -> tuple[Document | None, str]:
         """Settle a conflict: put the hunk in, or drop it. The document that it is in, and what went wrong, or empty."""
@@ -166,9 +170,10 @@ class Rewrites:
 
     async def run(self, job: Job) -> Ended:
         ended = await job.run()
-        if self.documents.get(job.document.uri) is not job.document or not (ended.result.hunks or job.conflicts):
+        if self.documents.get(job.document.uri) is not job.document or not job.has_traces:
             job.release()
             self.jobs.pop(job.number, None)
+        self._forget_old()
         return ended
 
     def _forget_old(self) -> None:

@@ -13,8 +13,9 @@ from specd.daemon.client import SpecdError
 from specd.lsp import conflicts, messages
 from specd.lsp.daemon_job import in_thread
 from specd.lsp.documents import Document, Documents
-from specd.lsp.job import Ended, Job
+from specd.lsp.job import Job
 from specd.lsp.options import PRESETS
+from specd.lsp.outcomes import Ended
 from specd.lsp.protocol import Protocol
 from specd.lsp.requests import (
     ConflictParams,
@@ -49,7 +50,7 @@ class Server(LanguageServer):
         self.problems: list[str] = []
         self._by_request: dict[int | str, Job] = {}
         self.here: RewriteParams | None = None  # where code actions were last asked for
-        self._with_conflicts: dict[str, Document] = {}  # those that diagnostics were told of, by URI
+        self._with_conflicts: dict[str, tuple[Document, set[str]]] = {}  # what diagnostics tell of, by URI
         self._tasks: set[asyncio.Task[Any]] = set()
         self.protocol.on_cancel = self._cancel_request
         self.protocol.on_lost = self._lose
@@ -95,12 +96,13 @@ class Server(LanguageServer):
         try:
             job = self.rewrites.start(params)
         except Refused as refusal:
-            return RewriteResult("", "refused", str(refusal), 0, [], {})
+            return RewriteResult("", "refused", "error", str(refusal), 0, [], {})
         run = self.in_background(self._run(job, says=False))
         try:
             ended = await asyncio.shield(run)
         except asyncio.CancelledError:
             job.cancel("by request")
+            await asyncio.wait({run})  # an edit under way comes in, or is refused: none may come after the answer
             raise
         return ended.result
 
@@ -108,7 +110,7 @@ class Server(LanguageServer):
         ended = await self.rewrites.run(job)
         self._by_request = {number: other for number, other in self._by_request.items() if other is not job}
         if says:
-            self.say(ended.result.message, ended.severity)
+            self.say(ended.result.message, ended.result.severity)
         self._trace(job, ended)
         self.show_conflicts(job.document)
         return ended
@@ -144,17 +146,25 @@ class Server(LanguageServer):
 
     def show_conflicts(self, document: Document) -> None:
         """Tell the conflicts that are open, in this document and in those that had some before."""
-        for one in {document.uri: document, **self._with_conflicts}.values():
-            found = list(conflicts.diagnostics(one, self.rewrites.find(None, one.uri)))
-            if found or one.uri in self._with_conflicts:
-                self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(one.uri, found))
-            self._with_conflicts.pop(one.uri, None)
+        before = {uri: one for uri, (one, _) in self._with_conflicts.items()}
+        for uri, one in {document.uri: document, **before}.items():
+            jobs = self.rewrites.find(None, uri)
+            found = list(conflicts.diagnostics(one, jobs))
+            if found or uri in before:
+                self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, found))
+            self._with_conflicts.pop(uri, None)
             if found:
-                self._with_conflicts[one.uri] = one
+                self._with_conflicts[uri] = one, conflicts.codes(jobs)
+
+    def show_settled(self, document: Document) -> None:
+        """After a change of the document: a hunk that the editor took late is no conflict any more."""
+        told = self._with_conflicts.get(document.uri)
+        if told is not None and told[1] != conflicts.codes(self.rewrites.find(None, document.uri)):
+            self.show_conflicts(document)
 
     async def revert(self, params: JobParams) -> RevertResult:
         result = await self.rewrites.revert(params.job, params.uri)
-        for document in tuple(self._with_conflicts.values()):
+        for document, _ in tuple(self._with_conflicts.values()):
             self.show_conflicts(document)
         return result
 

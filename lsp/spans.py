@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from specd.daemon.protocol import Summary
+from specd.lsp import messages
 
 
 @dataclass
@@ -72,7 +73,7 @@ class Spans:
             return ""
         each = sum(span.get("reply_ms") or span["ms"] for span in edits) / len(edits)
         shown = sum(span["ms"] for span in edits) / len(edits)
-        return f"{len(edits)} edits, {each:.0f} ms each, shown after {shown:.0f} ms"
+        return messages.edits(len(edits), each, shown)
 
 
 def line_of(span: dict[str, Any], job: str) -> tuple[str, str]:

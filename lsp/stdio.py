@@ -73,9 +73,14 @@ def start_reader(fd: int) -> asyncio.StreamReader:
 
 
 async def read_messages(reader: asyncio.StreamReader, protocol: Protocol) -> int:
-    """Handle messages until `exit` or the end of input; the exit status."""
+    """Handle messages until `exit` or the end of input; the exit status.
+
+    What a message starts has begun when the next one is handled: a request is about the text that was there when it
+    was sent, not about what a change behind it made of that.
+    """
     while (body := await _body(reader)) is not None:
         handle(body, protocol)
+        await asyncio.sleep(0)
         if protocol.exit_status is not None:
             return protocol.exit_status
     return 1
@@ -90,7 +95,10 @@ async def _body(reader: asyncio.StreamReader) -> bytes | None:
             if not line:
                 return None
             name, _, value = line.decode("ascii", "replace").partition(":")
-            if name.strip().lower() == "content-length" and value.strip().isdigit():
+            if name.strip().lower() == "content-length":
+                if not value.strip().isdecimal():
+                    _log.error("a Content-Length that is no number: it is not known where the next message begins")
+                    return None
                 length = int(value)
             elif not line.strip() and length >= 0:
                 return await reader.readexactly(length)
@@ -113,8 +121,9 @@ def _handle_one(data: Any, protocol: Protocol) -> None:
     if not isinstance(data, dict):
         return
     method, number = data.get("method"), data.get("id")
-    if protocol.is_shut_down and isinstance(method, str) and isinstance(number, int | str):
-        protocol.answer_error(number, types.ErrorCodes.InvalidRequest, "the server has been shut down")
+    if isinstance(method, str) and (refusal := protocol.refusal_of(method)):
+        if isinstance(number, int | str):
+            protocol.answer_error(number, *refusal)
         return
     try:
         protocol.handle_message(protocol.structure_message(data))

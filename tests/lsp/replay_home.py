@@ -15,6 +15,7 @@ ANSWERS = [
     {"when": "cut", "text": "```\nclass Mesh:\n    def __init__(self, width, height):\n        self", "end": "length"},
     {"when": "hang", **MESH, "end": "hang"},
     {"when": "fail", **MESH, "end": "fail"},
+    {"when": "stumble", **MESH, "step_ms": 15, "characters": 40, "end": "fail"},
     {"when": "break", "swap": [["def get(self, x, y):", "def get(self, x, y:"]]},
 ]
 

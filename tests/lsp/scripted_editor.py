@@ -10,7 +10,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,7 @@ class Habits:
     progress: bool = True
     progress_seconds: float = 0.0  # how late workDoneProgress/create is answered
     plugin: bool = False
+    literals: bool = True  # code actions may be more than commands
 
 
 VSCODE = Habits()
@@ -70,6 +71,7 @@ class Editor:
         self.most_under_way = self._under_way = 0  # edits that were not answered yet
         self._answers: dict[int, dict[str, Any]] = {}
         self._number = 0
+        self._is_corked = False
         self.lock = threading.RLock()
         self.process = subprocess.Popen(
             home.command("lsp"),
@@ -91,6 +93,9 @@ class Editor:
             "textDocument": {"codeAction": {"disabledSupport": self.habits.name == "Visual Studio Code"}},
             "window": {"workDoneProgress": self.habits.progress},
         }
+        if self.habits.literals:
+            kinds = {"valueSet": ["quickfix", "refactor.rewrite"]}
+            capabilities["textDocument"]["codeAction"]["codeActionLiteralSupport"] = {"codeActionKind": kinds}
         if self.habits.takes is not None:
             capabilities["workspace"]["workspaceEdit"]["changeAnnotationSupport"] = {"groupsOnLabel": True}
         if self.habits.plugin:
@@ -195,6 +200,17 @@ class Editor:
         with self.lock:
             assert self.process.stdin is not None
             self.process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+            if not self._is_corked:
+                self.process.stdin.flush()
+
+    @contextlib.contextmanager
+    def corked(self) -> Iterator[None]:
+        """What is sent meanwhile goes out at once, at the end."""
+        with self.lock:
+            self._is_corked = True
+            yield
+            self._is_corked = False
+            assert self.process.stdin is not None
             self.process.stdin.flush()
 
     def _read(self) -> None:

@@ -24,7 +24,7 @@ def in_conflict(at: Editor) -> tuple[str, dict[str, Any]]:
     uri = at.open(GRID)
     at.rewrite(uri, "slowly")
     at.type(uri, "def trace(grid: Grid)", MINE)
-    assert "1 of 3 hunks not applied (lines 16)" in at.wait_shown()
+    assert "1 of 3 hunks not applied (line 16)" in at.wait_shown()
     wait_for(lambda: bool(at.of("textDocument/publishDiagnostics")))
     (told,) = at.of("textDocument/publishDiagnostics")
     assert told["uri"] == uri

@@ -46,6 +46,7 @@ def test_a_daemon_that_dies_before_the_first_hunk_is_started_again(own_replay: H
     os.kill(own_replay.daemon_pid(), signal.SIGKILL)
     assert at.answer(number, 30)["result"]["outcome"] == "done"
     assert at.text(uri) == MESH
+    assert sum(region["uri"] == uri for region in at.of("specd/region")) == 1
 
 
 def test_no_daemon_and_none_can_be_started_is_an_outcome(own_replay: Home, editor_at: GetEditor) -> None:

@@ -1,5 +1,7 @@
 """A user, or a client, who does everything wrong: each time one clear answer, the text whole, and the server well."""
 
+import json
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -240,6 +242,68 @@ def test_after_shutdown_requests_are_refused_and_exit_is_clean(replay: Home, edi
     assert one.request("specd/status", None)["error"]["code"] == -32600
     one.notify("exit", None)
     assert one.process.wait(10) == 0
+
+
+def test_before_initialize_nothing_is_served_and_it_comes_once(replay: Home) -> None:
+    body = b'{"jsonrpc": "2.0", "id": %d, "method": "%s", "params": {"capabilities": {}, "processId": null}}'
+    bodies = [
+        body % (number, name)
+        for number, name in enumerate((b"specd/status", b"initialized", b"initialize", b"initialize"))
+    ]
+    bodies[1] = bodies[1].replace(b'"id": 1, ', b"")
+    said = b"".join(b"Content-Length: %d\r\n\r\n%s" % (len(one), one) for one in bodies)
+    run = subprocess.run(replay.command("lsp"), input=said, env=replay.environ, capture_output=True, check=False)
+    answers = [json.loads(part.split(b"\r\n\r\n", 1)[1]) for part in run.stdout.split(b"Content-Length: ")[1:]]
+    assert [answer["id"] for answer in answers] == [0, 2, 3]
+    assert answers[0]["error"]["code"] == -32002
+    assert answers[1]["result"]["serverInfo"]["name"] == "specd"
+    assert answers[2]["error"]["code"] == -32600
+
+
+@pytest.mark.parametrize("length", ["four", "-4", "4.5", ""])
+def test_a_length_that_is_none_ends_the_server_and_is_said(replay: Home, length: str) -> None:
+    said = f"Content-Length: {length}\r\n\r\n{{}}".encode()
+    run = subprocess.run(replay.command("lsp"), input=said, env=replay.environ, capture_output=True, check=False)
+    assert run.returncode == 1
+    assert b"it is not known where the next message begins" in run.stderr
+
+
+def test_trace_values_of_other_libraries_are_taken(replay: Home, editor_at: GetEditor) -> None:
+    one = editor_at(replay, PLUGIN, trace="compact")
+    assert one.initialized["result"]["serverInfo"]["name"] == "specd"
+    assert rewrite(one, one.open(GRID))["outcome"] == "done"
+    wait_for(lambda: bool(one.of("$/logTrace")))
+
+
+def test_a_client_that_knows_only_commands_is_offered_commands(editor: GetEditor) -> None:
+    """`codeActionLiteralSupport` of LSP 3.8 is missing."""
+    one = editor(Habits(literals=False))
+    uri = one.open(GRID)
+    params = {"textDocument": {"uri": uri}, "range": places(0, 0, 3, 0), "context": {"diagnostics": []}}
+    found = one.request("textDocument/codeAction", params)["result"]
+    assert found
+    assert all(isinstance(action["command"], str) for action in found)
+    one.request("workspace/executeCommand", {key: found[0][key] for key in ("command", "arguments")})
+    one.wait_shown()
+
+
+def test_tokens_that_any_request_may_have_are_let_by(at: Editor) -> None:
+    assert rewrite(at, at.open(GRID), workDoneToken="t", partialResultToken=5)["outcome"] == "done"
+
+
+@pytest.mark.parametrize("version", [{}, {"version": None}], ids=["missing", "null"])
+def test_changes_without_a_version_are_followed_by_one_edit_without_one(at: Editor, version: dict[str, Any]) -> None:
+    uri = at.open(GRID)
+    number = at.ask("specd/rewrite", {"uri": uri, "instruction": "slowly"})
+    wait_for(lambda: at.edits > 0)
+    with at.lock:
+        buffer = at.buffers[uri]
+        buffer.text = "# mine\n" + buffer.text
+        change = {"range": places(0, 0, 0, 0), "text": "# mine\n"}
+        at.notify("textDocument/didChange", {"textDocument": {"uri": uri, **version}, "contentChanges": [change]})
+    assert at.answer(number)["result"]["outcome"] == "done"
+    assert at.text(uri) == "# mine\n" + MESH
+    assert "changes" in at.of("workspace/applyEdit")[-1]["edit"]
 
 
 class OddEditor(Editor):

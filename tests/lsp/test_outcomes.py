@@ -3,7 +3,7 @@
 import pytest
 
 from specd.daemon.protocol import Cancelled, Declined, Done, Failed, NoChange, Outcome, Summary, Truncated
-from specd.lsp.messages import reverted
+from specd.lsp.messages import done, edits, reverted
 from specd.lsp.outcomes import Facts, said_of
 
 RUN = Summary(tokens=930, accepted=809, generate_seconds=0.3)
@@ -35,7 +35,7 @@ def facts(**changes: object) -> Facts:
             Done("", RUN),
             {"hunks": 0, "lost": ["3"], "reason": "the editor refused the edit: read-only"},
             "conflict",
-            "the editor refused the edit: read-only: 1 of 1 hunk not applied (lines 3)",
+            "the editor refused the edit: read-only: 1 of 1 hunk not applied (line 3)",
         ),
         (NoChange(NONE), {"hunks": 0}, "no_change", "no change needed"),
         (
@@ -84,4 +84,17 @@ def test_each_outcome_has_its_words(outcome: Outcome, known: dict[str, object], 
 def test_a_revert_says_what_it_left() -> None:
     assert reverted(0, []) == "there is nothing to take back"
     assert reverted(1, []) == "took 1 hunk back"
+    assert reverted(0, ["4"]).endswith("left line 4, which changed since")
     assert reverted(0, ["4", "7-9"]) == "took 0 hunks back; left lines 4, 7-9, which changed since"
+
+
+def test_one_is_not_many_and_none_is_left_out() -> None:
+    assert edits(1, 4.2, 6.1) == "1 edit, 4 ms each, shown after 6 ms"
+    assert edits(3, 4.2, 6.1).startswith("3 edits, ")
+    assert done(0, 0.04, NONE, 0) == "0 hunks, 0.0 s"
+
+
+def test_what_was_cut_off_and_what_was_in_conflict_are_both_said() -> None:
+    said = said_of(Truncated("the answer broke off", "", NONE), facts(hunks=1, lost=["4", "4"]))
+    expected = "the answer broke off; 1 hunk applied so far stays (specd.revert takes it back); "
+    assert said.message == expected + "the text changed under the rewrite: 2 of 3 hunks not applied (line 4)"

@@ -18,6 +18,7 @@ def test_a_rewrite_request_is_open_until_done_and_its_answer_is_the_outcome(edit
     assert (result["outcome"], result["hunks"], result["conflicts"]) == ("done", 3, [])
     assert result["summary"]["tokens"] > 0
     assert result["message"].startswith("3 hunks")
+    assert result["severity"] == "info"
     assert at.shown == []
     wait_for(lambda: len(at.of("window/logMessage")) == 1)
 
@@ -27,7 +28,7 @@ def test_a_plugin_hears_of_region_and_hunks_in_lines_of_its_buffer(editor: GetEd
     uri = at.open("\n\n" + GRID)
     at.request("specd/rewrite", {"uri": uri, "instruction": "stream it", "range": span("\n\n" + GRID, GRID)})
     (region,) = at.of("specd/region")
-    assert (region["startLine"], region["endLine"]) == (2, 2 + GRID.count("\n"))
+    assert (region["startLine"], region["endLine"], region["version"]) == (2, 2 + GRID.count("\n"), 1)
     lines = at.text(uri).split("\n")
     hunks = at.of("specd/hunk")
     assert len(hunks) == 3
@@ -51,7 +52,7 @@ def test_a_refusal_is_an_outcome_not_an_error(editor: GetEditor) -> None:
     uri = at.open(GRID)
     for more, words in (({"version": 9}, "ask again"), ({"readonly": True}, "read-only")):
         result = at.request("specd/rewrite", {"uri": uri, "instruction": "at once", **more})["result"]
-        assert (result["outcome"], words in result["message"]) == ("refused", True)
+        assert (result["outcome"], result["severity"], words in result["message"]) == ("refused", "error", True)
 
 
 @pytest.mark.parametrize(
@@ -106,8 +107,8 @@ def test_revert_takes_back_all_that_nobody_touched(editor: GetEditor, habits: Ha
     at.type(uri, "class Mesh", "# mine\nclass Mesh")
     at.type(uri, "def trace(grid: Mesh)", "def trace(grid: Mesh, mine)")
     result = at.request("specd/revert", {"uri": uri})["result"]
-    assert (result["reverted"], result["refused"]) == (2, ["16"])
-    assert "left lines 16, which changed since" in result["message"]
+    assert (result["reverted"], result["refused"]) == (2, ["17"])
+    assert "left line 17, which changed since" in result["message"]
     expected = GRID.replace("class Grid", "# mine\nclass Grid").replace("(grid: Grid)", "(grid: Mesh, mine)")
     assert at.text(uri) == expected
     assert at.request("specd/revert", {"uri": uri})["result"]["reverted"] == 0
@@ -122,8 +123,35 @@ def test_revert_in_mid_stream_cancels_first(replay: Home, editor: GetEditor) -> 
     result = at.request("specd/revert", {"job": job})["result"]
     assert result["reverted"] == 3
     assert at.text(uri) == GRID
-    assert "cancelled" in at.wait_shown()
+    assert at.wait_shown() == "specd: cancelled (taken back)"
     wait_for(lambda: replay.client.status()["jobs"]["active"] == 0)
+
+
+def test_two_reverts_at_once_take_each_hunk_back_once(editor: GetEditor) -> None:
+    at = editor(PLUGIN)
+    uri = at.open(GRID)
+    at.request("specd/rewrite", {"uri": uri, "instruction": "at once"})
+    numbers = [at.ask("specd/revert", {"uri": uri}) for _ in range(2)]
+    assert sorted(at.answer(number)["result"]["reverted"] for number in numbers) == [0, 3]
+    assert at.text(uri) == GRID
+
+
+def test_a_revert_before_the_first_hunk_ends_the_job(replay: Home, editor: GetEditor) -> None:
+    at = editor(Habits(plugin=True, answer_seconds=60))
+    uri = at.open(GRID)
+    job = at.rewrite(uri, "nothing, slowly")
+    at.request("specd/revert", {"job": job})
+    assert at.wait_shown() == "specd: cancelled (taken back)"
+    wait_for(lambda: replay.client.status()["jobs"] == {"active": 0, "waiting": 0}, 5)
+
+
+def test_no_more_jobs_than_can_be_taken_back_tell_of_their_hunks(editor: GetEditor) -> None:
+    at = editor(PLUGIN)
+    uri = at.open(GRID)
+    for _ in range(9):
+        assert at.request("specd/rewrite", {"uri": uri, "instruction": "at once"})["result"]["outcome"] == "done"
+        at.type(uri, at.text(uri), GRID)
+    assert len(at.request("specd/status", None)["result"]["jobs"]) == 8
 
 
 def test_a_rewrite_that_is_cancelled_by_command_is_answered_with_what_stays(editor: GetEditor) -> None:
@@ -133,7 +161,7 @@ def test_a_rewrite_that_is_cancelled_by_command_is_answered_with_what_stays(edit
     wait_for(lambda: at.text(uri) == MESH)
     at.request("workspace/executeCommand", {"command": "specd.cancel", "arguments": [{"uri": uri}]})
     result = at.answer(number)["result"]
-    assert (result["outcome"], result["hunks"]) == ("cancelled", 3)
+    assert (result["outcome"], result["severity"], result["hunks"]) == ("cancelled", "info", 3)
     assert result["message"].startswith("cancelled (by the user); 3 hunks applied so far stay")
     assert at.shown == []
 

@@ -82,7 +82,7 @@ def test_typing_in_a_line_that_is_to_change_is_a_conflict_and_stays(editor: GetE
     at.type(uri, "range(grid.width))", "range(grid.width))  # mine")
     at.type(uri, "def trace(grid: Grid)", "def trace(grid: Grid, mine)")
     message = at.wait_shown()
-    assert "the text changed under the rewrite: 1 of 3 hunks not applied (lines 16)" in message
+    assert "the text changed under the rewrite: 1 of 3 hunks not applied (line 16)" in message
     expected = MESH.replace("def trace(grid: Mesh)", "def trace(grid: Grid, mine)")
     assert at.text(uri) == expected.replace("range(grid.width))", "range(grid.width))  # mine")
     outcome_is_one(at)
@@ -271,6 +271,17 @@ def test_what_the_guard_refuses_is_taken_out_again(editor: GetEditor, own_replay
     own_replay.settings.write_text(own_replay.settings.read_text() + 'guard = "refuse"\n')
     own_replay.run("stop", "--now")
     at = editor_at(own_replay)
+    uri = at.open(GRID)
+    at.rewrite(uri, "break it")
+    assert "nothing was changed" in at.wait_shown()
+    assert at.text(uri) == GRID
+    assert at.edits == 2
+
+
+def test_what_the_guard_refuses_on_its_way_is_taken_out_again(own_replay: Home, editor_at: GetEditor) -> None:
+    own_replay.settings.write_text(own_replay.settings.read_text() + 'guard = "refuse"\n')
+    own_replay.run("stop", "--now")
+    at = editor_at(own_replay, Habits(answer_seconds=0.2, echo_seconds=0.2))
     uri = at.open(GRID)
     at.rewrite(uri, "break it")
     assert "nothing was changed" in at.wait_shown()
