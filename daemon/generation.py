@@ -18,6 +18,11 @@ class Prefilled:
 
 
 @dataclass(frozen=True)
+class Waits:
+    """Nothing to do now: another job reads what this one needs."""
+
+
+@dataclass(frozen=True)
 class Stepped:
     """One verify step: `text` is what it added (whole characters), the rest are counts of tokens."""
 
@@ -59,11 +64,11 @@ class Model(Protocol):
         """How many tokens `text` has."""
         ...
 
-    def generate(self, asked: Asked) -> Generator[Prefilled | Stepped | Ended | None, None, None]:
+    def generate(self, asked: Asked) -> Generator[Prefilled | Stepped | Ended | Waits | None, None, None]:
         """One step of the model a `next()`; None is a step of the prefill. Closing it cancels. Raises EngineFailed."""
         ...
 
-    def prepare(self, prompts: tuple[Prompt, Prompt]) -> Iterator[Prefilled | None]:
+    def prepare(self, prompts: tuple[Prompt, Prompt]) -> Iterator[Prefilled | Waits | None]:
         """Prefill what the two prompts have in common at their beginning. One step a `next()`."""
         ...
 

@@ -24,7 +24,7 @@ from specd.daemon.events import (
     RegionChosen,
     Truncated,
 )
-from specd.daemon.generation import Asked, Ended, Model, Prefilled, Stepped
+from specd.daemon.generation import Asked, Ended, Model, Prefilled, Stepped, Waits
 from specd.daemon.parsing import parsed
 from specd.daemon.protocol import RewriteRequest, Target
 from specd.daemon.rewrite import guard
@@ -74,7 +74,7 @@ def rewrite(
     with contextlib.closing(model.generate(asked)) as steps:
         for event in steps:
             match event:
-                case None:
+                case None | Waits():
                     pass
                 case Prefilled(reused, new, seconds):
                     trace.prefill, trace.prefill_reused, trace.prefill_new = seconds, reused, new
@@ -88,7 +88,7 @@ def rewrite(
                 case Ended(reason, text):
                     writer.push(text)
                     is_complete = reason == "stop"
-            yield True
+            yield not isinstance(event, Waits)
             if is_complete:
                 break
     ended = writer.finish(complete=is_complete)
@@ -107,11 +107,11 @@ def prepare(
     # two instructions that share no beginning: what their prompts share comes before the instruction
     both = tuple(make_prompt(target, region, word, language, model) for word in ("rename", "0"))
     for event in model.prepare((both[0], both[1])):
-        if event is not None:
+        if isinstance(event, Prefilled):
             trace.prefill, trace.prefill_reused, trace.prefill_new = event.seconds, event.reused, event.new
             trace.prompt_tokens = event.reused + event.new
             done(event)
-        yield True
+        yield not isinstance(event, Waits)
 
 
 def _find(

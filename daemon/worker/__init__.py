@@ -5,10 +5,10 @@ All methods of EngineModel but `status` run on the scheduler's thread, and `load
 """
 
 import gc
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
-from specd.daemon.generation import Asked, Ended, Prefilled, Stepped
+from specd.daemon.generation import Asked, Ended, Prefilled, Stepped, Waits
 from specd.daemon.model_folder import prompt_form
 from specd.daemon.models import ModelKey
 from specd.daemon.protocol import Sampling, Speculation
@@ -16,9 +16,10 @@ from specd.daemon.rewrite.prompt import Prompt, PromptForm
 from specd.daemon.settings import Settings
 from specd.daemon.worker.devices import accelerators, check_device, engine_errors
 from specd.daemon.worker.drafting import Drafting, accept_rule, close_all, sampling_params
+from specd.daemon.worker.prompts import Prompts
 
 if TYPE_CHECKING:
-    from specd.engine import Kept, Loaded, PrefixCache, Proposer
+    from specd.engine import Loaded
 
 __all__ = ["EngineModel", "accelerators", "load_model"]
 
@@ -54,20 +55,18 @@ class EngineModel:
     """A loaded model with its kept prompts. Implements generation.Model."""
 
     def __init__(self, loaded: "Loaded", drafting: Drafting, form: PromptForm, cache_mib: int) -> None:
-        from specd import engine
-
         self.name = loaded.path.name
         self.form: PromptForm = form
         self.window = loaded.model.config.max_positions
         self._loaded = loaded
         self._drafting = drafting
-        self._prefix: PrefixCache = engine.PrefixCache(loaded.model, cache_mib * 2**20)
+        self._prompts = Prompts(loaded.model, cache_mib * 2**20)
 
     def count(self, text: str) -> int:
         """How many tokens `text` has."""
         return len(self._loaded.tokenizer.encode(text))
 
-    def generate(self, asked: Asked) -> Generator[Prefilled | Stepped | Ended | None, None, None]:
+    def generate(self, asked: Asked) -> Generator[Prefilled | Stepped | Ended | Waits | None, None, None]:
         """One step of the engine a `next()`. Closing it cancels; what is in the KV cache of the prompt is kept."""
         from specd import engine
 
@@ -75,7 +74,8 @@ class EngineModel:
         with engine_errors():
             ids = loaded.tokenizer.chat(asked.prompt.messages)
             max_tokens = min(asked.max_tokens, self.window - len(ids))
-            kept = self._take(ids, max_tokens)
+            yield from self._prompts.await_others(ids, takes_over=True)
+            kept = self._prompts.take(ids, max_tokens)
             try:
                 speculative, proposers = self._drafting.speculative(asked, kept.states, ids)
             except BaseException:
@@ -92,10 +92,13 @@ class EngineModel:
                 accept=accept_rule(asked.speculation),
                 cache=kept.cache,
             )
+            reading = self._prompts.begin(ids)
             try:
                 for event in steps:
                     match event:
                         case engine.PrefillDone(reused, new, seconds):
+                            self._prompts.share(ids, kept, proposers)
+                            self._prompts.end(reading)
                             yield Prefilled(reused, new, seconds)
                         case engine.StepDone(_, text, record):
                             yield Stepped(text, record.proposer, record.drafted, record.accepted, record.emitted)
@@ -105,9 +108,11 @@ class EngineModel:
                             yield None
             finally:
                 steps.close()
-                self._keep(ids, kept, proposers)
+                self._prompts.end(reading)
+                self._prompts.put(ids, kept, proposers)
+                close_all(proposers)
 
-    def prepare(self, prompts: tuple[Prompt, Prompt]) -> Iterator[Prefilled | None]:
+    def prepare(self, prompts: tuple[Prompt, Prompt]) -> Iterator[Prefilled | Waits | None]:
         """Prefill what the prompts' tokens have in common at their beginning, and keep it."""
         from specd import engine
         from specd.engine.prefix import common_prefix
@@ -115,26 +120,31 @@ class EngineModel:
         with engine_errors():
             first, second = (self._loaded.tokenizer.chat(prompt.messages) for prompt in prompts)
             ids = first[: common_prefix(first, second)]
-            kept = self._take(ids, 0)
-            proposers = tuple(self._drafting.models(Speculation(), sampling_params(Sampling()), kept.states))
-            steps = engine.prepare(self._loaded.model, ids, self._prefix, proposers, kept)
-            try:
-                for event in steps:
-                    match event:
-                        case engine.PrefillDone(reused, new, seconds):
-                            yield Prefilled(reused, new, seconds)
-                        case _:
-                            yield None
-            finally:
-                steps.close()
-                close_all(proposers)
+            is_read = False
+            while not is_read:  # a rewrite may take over in the middle; what it has read is there afterwards
+                yield from self._prompts.await_others(ids, takes_over=False)
+                kept = self._prompts.take(ids, 0)
+                proposers = tuple(self._drafting.models(Speculation(), sampling_params(Sampling()), kept.states))
+                steps = engine.prepare(self._loaded.model, ids, self._prompts.kept, proposers, kept)
+                reading = self._prompts.begin(ids, steps)
+                try:
+                    for event in steps:
+                        match event:
+                            case engine.PrefillDone(reused, new, seconds):
+                                yield Prefilled(reused, new, seconds)
+                            case _:
+                                yield None
+                finally:
+                    steps.close()
+                    is_read = self._prompts.end(reading)
+                    close_all(proposers)
 
     def unload(self) -> None:
         """Give the memory back."""
         import torch
 
-        self._prefix.clear()
-        del self._loaded, self._prefix, self._drafting
+        self._prompts.kept.clear()
+        del self._loaded, self._prompts, self._drafting
         gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
@@ -142,7 +152,7 @@ class EngineModel:
     def status(self) -> dict[str, Any]:
         """For `specd status`. May be called from any thread."""
         try:
-            model, prefix = self._loaded.model, self._prefix
+            model, prefix = self._loaded.model, self._prompts.kept
         except AttributeError:  # unloaded meanwhile
             return {}
         pool = model.pool
@@ -160,18 +170,3 @@ class EngineModel:
                 "free_tokens": pool.free_pages * pool.page_size,
             },
         }
-
-    def _take(self, ids: Sequence[int], more: int) -> "Kept":
-        """What is kept of `ids`, and room in the pool for the rest of them and `more` tokens."""
-        kept = self._prefix.take(ids)
-        self._prefix.make_room(-(-(len(ids) + more - kept.cache.length) // self._loaded.model.pool.page_size) + 1)
-        return kept
-
-    def _keep(self, ids: Sequence[int], kept: "Kept", proposers: "tuple[Proposer, ...]") -> None:
-        from specd.engine.prefix import states_of
-
-        for state in kept.states.values():  # of drafters that this job did not have
-            state.free()
-        kept.states = states_of(proposers, min(kept.cache.length, len(ids)))
-        self._prefix.put(ids, kept)
-        close_all(proposers)
