@@ -3,6 +3,7 @@
 import gc
 import statistics
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,9 +20,11 @@ from specd.engine.costs import CostTable, measure
 from specd.engine.generate import prefill as prefill_chunks
 from specd.engine.policy import PRIORS
 from specd.engine.propose import tree
+from specd.engine.propose.dflash_step import DFlashStep, capture
 from specd.engine.propose.edit import EditProposer
 from specd.engine.propose.ngram_tree import NgramBranches
 from specd.engine.propose.tree import TreeProposer
+from specd.engine.static_step import Kind, StaticStep
 from specd.engine.tokenizer import Tokenizer
 
 
@@ -46,15 +49,16 @@ def replay(bench: Bench) -> dict[str, Any]:
     cases = [case for case in cases if len(case.prompt) + len(case.answer) <= 16384]
     policies = [_policy(case, tokenizer, costs, acceptance, branching) for case in cases]
     began = time.perf_counter()
+    waiting = waited_for(bench.steps)
     for case, policy in zip(cases, policies, strict=True):  # made before, so that the device is not idle between two
         if time.perf_counter() - began > limit:
             break
-        done.append((case.kind, replay_edit(bench.model, bench.target, case.prompt, case.answer, policy)))
+        done.append((case.kind, replay_edit(bench.model, bench.target, case.prompt, case.answer, policy, waiting)))
     rename = [run for kind, run in done if kind == "rename"]
     runs = [run for _, run in done]
     out = {f"replay_{name}_tok_s": _rate(group) for name, group in (("rename", rename), ("all", runs)) if group}
     records = [record for run in runs for record in run.records]
-    hosts = [run.seconds * 1e3 - sum(_graph_ms(bench, record.drafted + 1) for record in run.records) for run in runs]
+    device = sum(run.seconds_device for run in runs)
     return out | {
         "replay_note": NOTE,
         "replay_edits": len(runs),
@@ -64,7 +68,9 @@ def replay(bench: Bench) -> dict[str, Any]:
         "replay_drafted": statistics.mean(record.drafted for record in records),
         "replay_draft_ms": statistics.mean(record.seconds_draft for record in records) * 1e3,
         "replay_verify_ms": statistics.mean(record.seconds_verify for record in records) * 1e3,
-        "host_ms": sum(hosts) / len(records) if bench.step_ms else float("nan"),
+        # From a record's arrival to the next launch's call, and what a launch costs beyond its graph.
+        "host_ms": (sum(run.seconds for run in runs) - device) / len(records) * 1e3 + bench.launch_ms,
+        "replay_device_ms": device / len(records) * 1e3,
         "replay_prefill_s": sum(run.seconds_prefill for run in runs) / len(runs),
         "replay_costs_ms": {str(rows): seconds * 1e3 for rows, seconds in costs.as_dict().items()},
     }
@@ -83,30 +89,59 @@ def _rate(runs: list[Replayed]) -> float:
     return sum(run.tokens for run in runs) / sum(run.seconds for run in runs)
 
 
-def _graph_ms(bench: Bench, rows: int) -> float:
-    """Of a step of so many rows, as a chain; trees cost a little more, which then counts as the host's."""
-    width = next(width for width in bench.steps.widths if width >= rows)
-    return bench.step_ms.get((width, "chain"), 0.0)
+def waited_for(steps: StaticStep) -> Callable[[], float]:
+    """-> what tells the seconds since the last call between steps' launches and the ends of their waits."""
+    launch, wait, spent = steps.launch, steps.wait, [0.0, 0.0]
+
+    def timed_launch(width: int, kind: Kind) -> None:
+        spent[1] = time.perf_counter()
+        launch(width, kind)
+
+    def timed_wait() -> None:
+        wait()
+        spent[0] += time.perf_counter() - spent[1]
+
+    def take() -> float:
+        seconds, spent[0] = spent[0], 0.0
+        return seconds
+
+    steps.launch, steps.wait = timed_launch, timed_wait  # type: ignore[method-assign]
+    return take
 
 
 def dflash(bench: Bench) -> dict[str, Any]:
-    """The drafter's pass over a block with its head, after the context, and taking in 8 accepted rows."""
+    """The drafter's pass over a block, head and 8 accepted rows included, after the context: as a graph and without."""
     drafter = random_drafter(bench.model)
     context = drafter.new_context()
     c = drafter.config
     taps = torch.randn(512, len(c.target_layer_ids), c.hidden_size, device=bench.device, dtype=bench.dtype)
+
+    def eager() -> torch.Tensor:
+        drafter.ingest(context, context.length - 8, taps[:8])
+        return drafter.logits(drafter.block(context, 5, context.length, c.block_size)[1:]).argmax(dim=-1)
+
     for start in range(0, bench.options.context, 512):
         drafter.ingest(context, start, taps)
-    start = context.length
+    expected = eager().tolist()
+    out: dict[str, Any] = {"dflash_eager_ms": bench.device_ms(eager, 10)}
+    begin = context.length - 8
+    if bench.is_gpu:
+        capture(drafter)
+    else:
+        drafter.steps = DFlashStep(drafter)
+    steps = drafter.steps
+    assert steps is not None
 
-    def block() -> torch.Tensor:
-        return drafter.logits(drafter.block(context, 5, start, c.block_size)[1:]).argmax(dim=-1)
+    def whole() -> list[int]:
+        return steps.draft(context, begin, taps[:8], 5, begin + 8)
 
-    def take_in() -> None:
-        drafter.ingest(context, start - 8, taps[:8])
-
-    out = {"dflash_eager_ms": bench.device_ms(block, 10), "dflash_ingest_eager_ms": bench.device_ms(take_in, 10)}
-    out["dflash_ms"] = out["dflash_eager_ms"]
+    found = whole()
+    out["dflash_same_drafts"] = f"{sum(a == b for a, b in zip(found, expected, strict=True))} of {len(found)}"
+    out["dflash_ms"] = bench.device_ms(lambda: steps.launch(16, True))
+    out["dflash_wall_ms"] = statistics.median(seconds_of(whole) for _ in range(30)) * 1e3
+    out["dflash_take_in_512_ms"] = bench.device_ms(lambda: steps.launch(512, False))
+    if bench.step_ms:
+        out["dflash_of_a_step"] = out["dflash_ms"] / bench.step_ms[1, "chain"]
     context.free()
     return out
 

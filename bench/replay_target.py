@@ -6,7 +6,7 @@ replaced, on the device, by the one that the edit's `after` text has at that pos
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -49,18 +49,26 @@ class ReplayTarget:
 
 @dataclass(frozen=True)
 class Replayed:
-    """One edit. seconds: from the first step's start to the last one's end, all that happens on the host included."""
+    """One edit. seconds: from the first step's start to the last one's end, all that happens on the host included;
+    seconds_device: of those, what the steps were waited for."""
 
     tokens: int
     seconds: float
+    seconds_device: float
     seconds_prefill: float
     records: list[StepRecord]
 
 
 def replay_edit(
-    model: Qwen3, target: ReplayTarget, prompt: list[int], answer: list[int], speculative: Proposer | StepPolicy | None
+    model: Qwen3,
+    target: ReplayTarget,
+    prompt: list[int],
+    answer: list[int],
+    speculative: Proposer | StepPolicy | None,
+    waiting: Callable[[], float],
 ) -> Replayed:
-    """Generates the answer, which ends with its end token. Raises RuntimeError if anything else came out."""
+    """Generates the answer, which ends with its end token. waiting: tells the seconds for which steps were waited since
+    it was last asked. Raises RuntimeError if anything else came out."""
     out: list[int] = []
     records: list[StepRecord] = []
     began, prefill = 0.0, 0.0
@@ -76,9 +84,11 @@ def replay_edit(
             elif isinstance(event, Finished):
                 prefill = event.stats.seconds_prefill
             else:
+                waiting()
                 began = time.perf_counter()
     seconds = time.perf_counter() - began
+    device = waiting()
     if out != answer:
         place = next((n for n, (a, b) in enumerate(zip(out, answer, strict=False)) if a != b), len(out))
         raise RuntimeError(f"the replay left the edit at token {place} of {len(answer)}")
-    return Replayed(len(out), seconds, prefill, records)
+    return Replayed(len(out), seconds, device, prefill, records)

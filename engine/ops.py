@@ -84,13 +84,14 @@ class Ops(Protocol):
         v_cache: Tensor,
         table: Tensor,
         page: int,
-        start: int,
-        stop: int,
+        start: int | Tensor,
+        stop: int | Tensor,
         spans: Tensor | None,
     ) -> Tensor:
         """Two-way attention, for drafts: row m of q [M, Hq, D] sees all cache places start..stop-1 (spans None) or, of
-        those, spans[m, 0]..spans[m, 1]-1 ([M, 2] int64) -> [M, Hq, D]. Places as in `attention`. The promise on rows
-        does not cover it: a block of drafts always has the same rows, and no output depends on it."""
+        those, spans[m, 0]..spans[m, 1]-1 ([M, 2] int64) -> [M, Hq, D]. Places, and start and stop on the device, as in
+        `attention`. The promise on rows does not cover it: a block of drafts always has the same rows, and no output
+        depends on it."""
 
 
 @runtime_checkable
@@ -221,13 +222,13 @@ class TorchOps:
         v_cache: Tensor,
         table: Tensor,
         page: int,
-        start: int,
-        stop: int,
+        start: int | Tensor,
+        stop: int | Tensor,
         spans: Tensor | None,
     ) -> Tensor:
         rows, heads, size = q.shape
         groups = k_cache.shape[-2]
-        place = torch.arange(start, stop, device=q.device)
+        place = torch.arange(int(start), int(stop), device=q.device)
         slots = table.long()[place // page] * page + place % page
         keys, values = k_cache[slots].float(), v_cache[slots].float()  # [n, G, D]
         query = q.float().view(rows, groups, heads // groups, size) * size**-0.5

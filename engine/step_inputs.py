@@ -8,6 +8,7 @@ parents of 128 rows and the lanes, W x W for a step of width W.
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -15,6 +16,7 @@ from specd.engine.choice import PARAMS, packed
 from specd.engine.kv_cache import LONGEST_READ, LONGEST_STEP, KVCache
 from specd.engine.sampling import SamplingParams
 
+Words = npt.NDArray[np.int64]
 _HEAD = 8  # words: base and rows, int32, and nothing behind them
 
 
@@ -71,12 +73,7 @@ class StepInputs:
         w_tokens[rows:] = 0
         np.add(self._iota[:width], start, out=w_positions)
         self._write_pages(cache.pages)
-        done, size = 0, self._page_size
-        while done < rows:
-            page, offset = divmod(start + done, size)
-            count = min(size - offset, rows - done)
-            np.add(self._iota[:count], self._pages[page] * size + offset, out=w_slots[done : done + count])
-            done += count
+        self._write_slots(w_slots[:rows], start)
         w_slots[rows:] = self._dummies[rows:width]
         if sampling is not None and sampling is not self._sampling:
             floats, ints = packed(sampling)
@@ -99,6 +96,15 @@ class StepInputs:
             lanes[row, depth] = row
         self._w_parents[1 : len(depths)] = np.add(parents, 1) if len(depths) > 1 else 0
         self._w_rows[width : width + len(depths)] = np.add(depths, int(self._w_head[0]))
+
+    def _write_slots(self, out: Words, place: int) -> None:
+        """The cache rows of places place, place + 1, ... by the table."""
+        done, size = 0, self._page_size
+        while done < len(out):
+            page, offset = divmod(place + done, size)
+            count = min(size - offset, len(out) - done)
+            np.add(self._iota[:count], self._pages[page] * size + offset, out=out[done : done + count])
+            done += count
 
     def _write_pages(self, pages: tuple[int, ...]) -> None:
         """The table's first entries. Nearly always all but the last few are there already."""

@@ -231,8 +231,8 @@ class CpuKernels:
         v_cache: Tensor,
         table: Tensor,
         page: int,
-        start: int,
-        stop: int,
+        start: int | Tensor,
+        stop: int | Tensor,
         spans: Tensor | None,
     ) -> Tensor:
         """q [M, Hq, D], caches [slots, G, D], table [pages] int32, spans [M, 2] int64 or None -> [M, Hq, D]."""
@@ -240,7 +240,7 @@ class CpuKernels:
         out = torch.empty_like(q)
         self._library.specd_span_attention(
             self.threads,
-            q.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(), table.data_ptr(), page, start, stop, _pointer(spans),
-            size**-0.5, out.data_ptr(), rows, heads, k_cache.shape[-2], size,
+            q.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(), table.data_ptr(), page, int(start), int(stop),
+            _pointer(spans), size**-0.5, out.data_ptr(), rows, heads, k_cache.shape[-2], size,
         )  # fmt: skip
         return out

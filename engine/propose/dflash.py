@@ -49,7 +49,9 @@ class DFlashProposer:
         self._is_full = False
 
     def propose(self, seq: Sequence, k: int) -> Draft:
-        """The block's first k drafts, [k] int32 on the drafter's device; fewer at the drafter's own position limit."""
+        """The block's first k drafts, [k] int32, on the CPU or the drafter's device; fewer at its own position limit."""
+        if (drafts := self._block_at_once(seq, k)) is not None:
+            return drafts
         hidden = self._block(seq, k)
         if hidden is None:
             return EMPTY
@@ -98,6 +100,22 @@ class DFlashProposer:
         """Give the context's pages back. Idempotent; the proposer may still be used and then knows nothing."""
         self._waiting.clear()
         self.context.free()
+
+    def _block_at_once(self, seq: Sequence, k: int) -> Draft | None:
+        """`propose` by a pass of fixed shape, which takes in what is waiting too. None where that is not possible."""
+        steps, config, start = self.drafter.steps, self.drafter.config, len(seq) - 1
+        self.truncate(start)
+        end = config.max_positions if self._clip_at is None else min(self._clip_at, config.max_positions)
+        if steps is None or k < 1 or end - start < config.block_size:
+            return None
+        if len(self._waiting) > 1 or (self._waiting and not steps.takes(len(self._waiting[0][1]))):
+            self._ingest()
+        position, taps = self._waiting.pop() if self._waiting else (start, None)
+        try:
+            return Draft.chain(steps.draft(self.context, position, taps, seq.tokens[-1], start)[:k])
+        except OutOfMemory as error:
+            self._warn(error)
+            return EMPTY
 
     def _block(self, seq: Sequence, k: int) -> Tensor | None:
         """Hidden rows [B-1, H] of the drafts after seq's newest token, None where there is no room for any."""

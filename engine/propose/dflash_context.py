@@ -79,6 +79,20 @@ class DFlashContext:
             self.cache.advance(n)
 
     @contextmanager
+    def held(self, position: int, n: int, extra: int) -> Iterator[None]:
+        """As `append`, with room for `extra` scratch rows behind, for a pass that finds its cache rows itself: the
+        device is not told of the pages."""
+        self.truncate(position)
+        try:
+            self.cache.hold(n + extra)
+            yield
+            if n and (position != self.length or not self._runs):
+                self._runs.append((position, self.cache.length))
+            self.cache.advance(n)
+        finally:
+            self.cache.truncate(self.cache.length)
+
+    @contextmanager
     def scratch(self, n: int) -> Iterator[Tensor]:
         """Inside: [n] int64 cache rows after the last one, for a block that leaves nothing behind."""
         with self._reserved(n) as slots:

@@ -8,18 +8,22 @@ Method: DFlash (arXiv 2602.06036); format and arithmetic: z-lab's released check
 
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from specd.engine import ops as operations
-from specd.engine.kv_cache import KVCache, PagePool
+from specd.engine.kv_cache import LONGEST_READ, KVCache, PagePool
 from specd.engine.load import capture, resolve
 from specd.engine.model import Qwen3
 from specd.engine.propose.dflash_config import DFlashConfig, dflash_config
 from specd.engine.propose.dflash_context import DFlashContext
 from specd.engine.propose.dflash_weights import DFlashWeights, read_weights
 from specd.engine.weights import TensorFolder
+
+if TYPE_CHECKING:
+    from specd.engine.propose.dflash_step import DFlashStep
 
 _SPARE_PAGES = 32  # for the blocks of jobs under way: a block stands after its context
 
@@ -33,6 +37,7 @@ class DFlashDrafter:
         self.ops = operations.for_device(self.device, self.dtype)
         self._rope = operations.rope_tables(config.rope_theta, config.head_dim, 1024, self.device)
         self._pool: PagePool | None = None
+        self.steps: DFlashStep | None = None  # passes of fixed shape, where the device runs them faster
 
     @property
     def pool(self) -> PagePool:
@@ -70,43 +75,59 @@ class DFlashDrafter:
         n = taps.shape[0]
         if n == 0:
             return
+        if self.steps is not None and n <= LONGEST_READ:
+            self.steps.take_in(context, position, taps)
+            return
         with context.append(position, n) as slots:
-            features = self.features(taps)
-            rope = self._rope_rows(position, n)
-            queries = c.num_heads * c.head_dim
-            for layer, (k_cache, v_cache) in zip(self.weights.layers, context.cache.pool.layers, strict=True):
-                bias = None if layer.qkv_bias is None else layer.qkv_bias[queries:]
-                kv = self.ops.linear(features, layer.qkv[queries:], bias)  # the block's own k and v weights
-                self.ops.qk_norm_rope_store(kv, layer.qk_norms, c.rms_norm_eps, rope, slots, k_cache, v_cache)
+            self.write_context(taps, self._rope_rows(position, n), slots, context.cache.pool)
+
+    def write_context(self, taps: Tensor, rope: tuple[Tensor, Tensor], slots: Tensor, pool: PagePool) -> None:
+        """Context keys and values of taps [n, K, H] at the positions of rope ([n, D/2] each), into cache rows slots."""
+        c = self.config
+        features = self.features(taps)
+        queries = c.num_heads * c.head_dim
+        for layer, (k_cache, v_cache) in zip(self.weights.layers, pool.layers, strict=True):
+            bias = None if layer.qkv_bias is None else layer.qkv_bias[queries:]
+            kv = self.ops.linear(features, layer.qkv[queries:], bias)  # the block's own k and v weights
+            self.ops.qk_norm_rope_store(kv, layer.qk_norms, c.rms_norm_eps, rope, slots, k_cache, v_cache)
 
     @torch.inference_mode()
     def block(self, context: DFlashContext, anchor: int, start: int, rows: int) -> Tensor:
         """One pass over [anchor, mask, ...] at positions start..start+rows-1 -> [rows, H] after the final norm; row 0
         is the anchor's and predicts nothing. The context must end at or before start and is left as it was."""
-        c, ops = self.config, self.ops
-        tokens = torch.full((rows,), c.mask_token_id, device=self.device)
+        tokens = torch.full((rows,), self.config.mask_token_id, device=self.device)
         tokens[0] = anchor
+        spans, stop = self._spans(context, start, rows), context.rows + rows
+        with context.scratch(rows) as slots:
+            cache = context.cache
+            return self.fill_in(tokens, self._rope_rows(start, rows), slots, cache.pool, cache.table, spans, stop)
+
+    def fill_in(
+        self,
+        tokens: Tensor,
+        rope: tuple[Tensor, Tensor],
+        slots: Tensor,
+        pool: PagePool,
+        table: Tensor,
+        spans: list[tuple[int | Tensor, Tensor | None]],
+        stop: int | Tensor,
+    ) -> Tensor:
+        """The pass of `block`: tokens [rows], their rope rows and cache rows, and per layer what `ops.span_attention`
+        takes as start and spans -> [rows, H]."""
+        c, ops = self.config, self.ops
         x = self.model.embed(tokens).to(self.dtype)
         if c.embedding_scale != 1.0:
             x = x * c.embedding_scale
-        base = context.rows
-        rope = self._rope_rows(start, rows)
-        spans = self._spans(context, start, rows)
         delta: Tensor | None = None
-        with context.scratch(rows) as slots:
-            cache = context.cache
-            for number, layer in enumerate(self.weights.layers):
-                k_cache, v_cache = cache.pool.layers[number]
-                normed = ops.add_rms_norm(x, delta, layer.input_norm, c.rms_norm_eps)
-                qkv = ops.linear(normed, layer.qkv, layer.qkv_bias)
-                q = ops.qk_norm_rope_store(qkv, layer.qk_norms, c.rms_norm_eps, rope, slots, k_cache, v_cache)
-                first, visible = spans[number]
-                mixed = ops.span_attention(
-                    q, k_cache, v_cache, cache.table, cache.pool.page_size, first, base + rows, visible
-                )
-                delta = ops.linear(mixed.view(rows, -1), layer.o, self.weights.o_biases[number])
-                normed = ops.add_rms_norm(x, delta, layer.post_norm, c.rms_norm_eps)
-                delta = ops.linear(ops.silu_mul(ops.linear(normed, layer.gate_up)), layer.down)
+        for number, (layer, (first, visible)) in enumerate(zip(self.weights.layers, spans, strict=True)):
+            k_cache, v_cache = pool.layers[number]
+            normed = ops.add_rms_norm(x, delta, layer.input_norm, c.rms_norm_eps)
+            qkv = ops.projection(normed, layer.qkv, layer.qkv_bias)
+            q = ops.qk_norm_rope_store(qkv, layer.qk_norms, c.rms_norm_eps, rope, slots, k_cache, v_cache)
+            mixed = ops.span_attention(q, k_cache, v_cache, table, pool.page_size, first, stop, visible)
+            delta = ops.projection(mixed.view(len(mixed), -1), layer.o, self.weights.o_biases[number])
+            normed = ops.add_rms_norm(x, delta, layer.post_norm, c.rms_norm_eps)
+            delta = ops.projection(ops.gated(normed, layer.gate_up), layer.down)
         return ops.add_rms_norm(x, delta, self.weights.norm, c.rms_norm_eps)
 
     @torch.inference_mode()
@@ -116,9 +137,9 @@ class DFlashDrafter:
         cap = self.config.softcap
         return logits if cap is None else torch.tanh(logits / cap) * cap
 
-    def _spans(self, context: DFlashContext, start: int, rows: int) -> list[tuple[int, Tensor | None]]:
+    def _spans(self, context: DFlashContext, start: int, rows: int) -> list[tuple[int | Tensor, Tensor | None]]:
         """Per layer the first cache row that any of the block sees, and what each sees of those from there on."""
-        found: dict[tuple[int | None, bool], tuple[int, Tensor | None]] = {}
+        found: dict[tuple[int | None, bool], tuple[int | Tensor, Tensor | None]] = {}
         base = context.rows
 
         def span(position: int, window: int | None, causal: bool) -> tuple[int, int]:
@@ -137,10 +158,15 @@ class DFlashDrafter:
 
     def _rope_rows(self, position: int, n: int) -> tuple[Tensor, Tensor]:
         """cos and sin [n, D / 2] of positions position..position+n-1."""
-        if position + n > self._rope[0].shape[0]:
+        cosine, sine = self.rope(position + n)
+        return cosine[position : position + n], sine[position : position + n]
+
+    def rope(self, positions: int) -> tuple[Tensor, Tensor]:
+        """The rotary tables, cos and sin [P, D/2] float32, of so many positions or more."""
+        if positions > self._rope[0].shape[0]:
             c = self.config
-            self._rope = operations.rope_tables(c.rope_theta, c.head_dim, 2 * (position + n), self.device)
-        return self._rope[0][position : position + n], self._rope[1][position : position + n]
+            self._rope = operations.rope_tables(c.rope_theta, c.head_dim, 2 * positions, self.device)
+        return self._rope
 
 
 def load_dflash(name: str | Path, model: Qwen3) -> DFlashDrafter:
@@ -150,4 +176,14 @@ def load_dflash(name: str | Path, model: Qwen3) -> DFlashDrafter:
     with ExitStack() as stack:
         weights = read_weights(TensorFolder(folder, stack), config, model)
     capture(model, config.target_layer_ids)
-    return DFlashDrafter(config, weights, model)
+    drafter = DFlashDrafter(config, weights, model)
+    capture_drafter(drafter)
+    return drafter
+
+
+def capture_drafter(drafter: DFlashDrafter) -> None:
+    """Has the drafter run its passes as CUDA graphs, where its target does."""
+    from specd.engine.propose import dflash_step  # it knows the drafter
+
+    if drafter.model.steps is not None and drafter.device.type == "cuda":
+        dflash_step.capture(drafter)
