@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from specd.daemon.rewrite.blocks import misplaced_line
 from specd.daemon.rewrite.diff import changed_blocks
 from specd.daemon.rewrite.syntax import WRAPPERS, is_definition, kind_of, name_of, wrapped
 from specd.daemon.rewrite.tree import Syntax, Unparsed, parse
@@ -48,15 +49,15 @@ def check(language: str | None, before: str, after: str, *, instruction: str = "
     if isinstance(old, Unparsed) or isinstance(new, Unparsed):
         why = old.why if isinstance(old, Unparsed) else new.why if isinstance(new, Unparsed) else ""
         return replace(nothing, message=f"not checked for broken syntax, since {why}") if why else nothing
-    broke = new.root.has_error and not old.root.has_error
+    error = None if _error_line(language, old) else _error_line(language, new)
     old_names, new_names = _definitions(language, before), _definitions(language, after)
     named = set(_WORD.findall(instruction))
     lost = [name for name in _lost(old_names, new_names) if not named.intersection(_WORD.findall(name))]
     duplicated = _duplicated(old_names, new_names)
-    parts = [f"line {_error_line(new.root)} does not parse"] if broke else []
+    parts = [f"line {error} does not parse"] if error else []
     parts += [f"gone: {_some(lost)}"] if lost else []
     parts += [f"there twice: {_some(duplicated)}"] if duplicated else []
-    return GuardReport(not parts, broke, lost, duplicated, "; ".join(parts))
+    return GuardReport(not parts, error is not None, lost, duplicated, "; ".join(parts))
 
 
 @dataclass(frozen=True)
@@ -125,9 +126,11 @@ def _duplicated(old: list[_Definition], new: list[_Definition]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _error_line(root: "Node") -> int:
-    """The line, from 1, of the first error or missing piece of the tree."""
-    node = root
+def _error_line(language: str, syntax: Syntax) -> int | None:
+    """The line, from 1, of the first error or missing piece of the tree, or of an indentation that Python refuses."""
+    node = syntax.root
+    if not node.has_error:
+        return misplaced_line(syntax) if language == "python" else None
     while not (node.is_error or node.is_missing):
         node = next((child for child in node.children if child.has_error), node)
         if not any(child.has_error for child in node.children):
