@@ -37,15 +37,16 @@ WEIGHTS = {  # columns, depth; gated ones are two matrices
     "down": (HIDDEN, INNER),
     "head": (VOCAB, HIDDEN),
 }
-SPLITS = {"qkv": (1, 2, 3), "o": (2, 4, 6), "down": (2, 4, 6), "gate_up": (1,), "head": (1,)}
+SPLITS = {"qkv": (1, 2, 3), "o": (4, 6, 8), "down": (4, 6, 8), "gate_up": (1,), "head": (1,)}
 ROWS = (1, 16, 64, 128)
+SWEPT = (1, 64, 128, 2048)
 PLANS = {  # of attention, by rows: R, warps, stages
-    1: [(16, 4, 3), (16, 4, 5), (16, 4, 6), (16, 8, 4)],
-    16: [(64, 4, 3), (64, 4, 5), (64, 8, 4)],
-    64: [(64, 4, 4), (128, 4, 3), (128, 8, 4)],
-    128: [(64, 4, 4), (128, 8, 2), (128, 8, 4)],
+    1: [(16, 4, 3), (16, 4, 5), (16, 2, 4)],
+    16: [(64, 4, 3), (64, 4, 5)],
+    64: [(64, 4, 2), (64, 4, 4), (128, 8, 3)],
+    128: [(64, 4, 2), (64, 4, 4), (128, 8, 3)],
 }
-LEADS = [(0, 0), (0, 1), (1024, 1), (2048, 1), (4096, 1), (1024, 0), (2048, 0)]  # prefetch, trigger
+EARLY = (0, 1, 2)
 PAGE = 64
 STARTED = time.monotonic()
 
@@ -84,11 +85,14 @@ def candidates(name: str, rows: int) -> list[Tile]:
             found.append(Tile(128, bn, bk, stages, warps))
         return found
     matrices = 2 if name == "gate_up" else 1
-    for bn, bk, stages, warps in itertools.product((64, 128), (64, 128), (3, 4, 6), (4, 8)):
+    kinds = [(64, 128, 4, 4), (64, 128, 3, 4), (64, 128, 6, 4), (128, 128, 4, 4), (64, 64, 6, 4), (128, 64, 6, 4)]
+    if bm > 16:
+        kinds = list(itertools.product((64, 128, 256), (64, 128), (3, 4, 5), (4, 8)))
+    for bn, bk, stages, warps in kinds:
         size = (bn * matrices + bm) * bk * 2 * stages
-        if not 40_000 <= size <= 200_000 or (warps == 8 and bn * matrices < 128) or (bn * bm > 4096 and warps == 4):
-            continue
-        found.append(Tile(bm, bn, bk, stages, warps))
+        registers = bn * bm * matrices // warps // 32
+        if size <= 225_000 and (bm == 16 or 32 <= registers <= 128):
+            found.append(Tile(bm, bn, bk, stages, warps))
     return found
 
 
@@ -205,7 +209,7 @@ def sweep(model: Model, jobs: list[Job], read: float) -> dict[str, Any]:
         line = f"{name:8s} S{splits} M{rows:<5d} {us:8.2f} us  floor {nbytes / read / 1e6:7.2f}"
         line += f" {nbytes / us / 1e3:6.0f} GB/s"
         line += f" {flop / us / 1e6:5.0f} TFLOP/s" if rows > 128 else ""
-        short = [f"{t.bn}/{t.bk}/{t.stages}/{t.warps}/{t.prefetch}:{u:.1f}" for u, t in measured[:4]]
+        short = [f"{t.bn}/{t.bk}/{t.stages}/{t.warps}/{t.early}:{u:.1f}" for u, t in measured[:4]]
         say(line, " ".join(short))
         found[f"{name} {splits} {rows}"] = [[u, vars(t)] for u, t in measured]
     return found
@@ -222,8 +226,8 @@ def main() -> None:
     tiles: list[Job] = [
         ("tile", name, *WEIGHTS[name], rows, tile, splits)
         for name in arguments.names.split(",")
-        for rows in (*ROWS, 2048)
-        for splits in (SPLITS[name] if rows in (1, 64) else SPLITS[name][1:2] or SPLITS[name])
+        for rows in SWEPT
+        for splits in SPLITS[name]
         for tile in candidates(name, rows)
     ]
     jobs = jobs_of_checks() if "checks" in parts else []
@@ -238,9 +242,9 @@ def main() -> None:
     if "step" in parts:
         for name, rows in itertools.product(WEIGHTS, (1, 32, 64, 128, 2048)):
             jobs.append(("tile", name, *WEIGHTS[name], rows, *chosen(name, rows)))
-        for name, (prefetch, trigger) in itertools.product(WEIGHTS, LEADS):
+        for name, early in itertools.product(WEIGHTS, EARLY):
             tile, splits = chosen(name, 1)
-            jobs.append(("tile", name, *WEIGHTS[name], 1, replace(tile, prefetch=prefetch, trigger=trigger), splits))
+            jobs.append(("tile", name, *WEIGHTS[name], 1, replace(tile, early=early), splits))
         jobs += [("small", HIDDEN, HEADS, GROUPS, SIZE, torch.bfloat16, p, 1) for p in (1, 2, 3, 4, 6)]
     failed = build(list(dict.fromkeys(jobs)), say)
     tiles = [job for job in tiles if shared(job) not in failed]
@@ -309,12 +313,12 @@ def step_times(model: Model) -> dict[str, float]:
     """Milliseconds of a whole step's forward pass and head, and without some of its parts."""
     ops, found, kept = CudaOps(), {}, cuda.tile_for
     x, base, rope, slots = model.inputs(1, 2048)
-    for prefetch, trigger in LEADS:
-        cuda.tile_for = lambda *a, p=prefetch, t=trigger, **k: replace(kept(*a, **k), prefetch=p, trigger=t)
-        with tried(("step", prefetch, trigger)):
+    for early in EARLY:
+        cuda.tile_for = lambda *a, early=early, **k: replace(kept(*a, **k), early=early)
+        with tried(("step", early)):
             ms = graph_us(lambda: model.step(ops, x, base, rope, slots)) / 1000
-            found[f"2048 1 prefetch {prefetch} trigger {trigger}"] = ms
-            say(f"step M 1, prefetch {prefetch} trigger {trigger}: {ms:.3f} ms")
+            found[f"2048 1 early {early}"] = ms
+            say(f"step M 1, early {early}: {ms:.3f} ms")
     cuda.tile_for = kept
     for context, rows in [(2048, m) for m in (1, 2, 4, 8, 16, 32, 64, 128)] + [(16384, 1), (16384, 16)]:
         x, base, rope, slots = model.inputs(rows, context)

@@ -7,6 +7,9 @@ the same order for a row, whatever path computes it:
 
 - up to 256 rows: `partial_kernel` (a program a split), then `merge_kernel`;
 - more: `whole_kernel`, one program for all splits of a tile of rows;
+`base`, the table and a tree's lists are read before the kernel before has ended (see launch.py): no kernel of the same
+chain may write them.
+
 - a tree: `partial_kernel` only for the blocks of keys that all rows share, then `tail_kernel` goes on with the last
   blocks, row by row, where place j of a row's list of visible rows is depth j, as it would be in a chain.
 """
@@ -18,7 +21,8 @@ from torch import Tensor
 
 from specd.engine.kernels.launch import constant, options, start, trigger
 
-_SMALL, _KNEE, _LARGE = 256, 4096, 1024
+_SMALL, _KNEE, _LARGE = 256, 4096, 512
+PROGRAMS = 320  # wanted of partial_kernel: more than its splits per tile are not of use
 KEYS = constant(64)  # of a block
 SMALL = constant(_SMALL)  # keys of a split among the first KNEE positions
 KNEE = constant(_KNEE)
@@ -39,6 +43,17 @@ def _split_start(split):
 @triton.jit
 def _split_at(position):
     return tl.where(position < KNEE, position // SMALL, KNEE // SMALL + (position - KNEE) // LARGE)
+
+
+@triton.jit
+def _page(table_ptr, index, WIDE: tl.constexpr):
+    """One entry of the page table. Not as a load, which would be put into the pipeline of loads that depend on it, and
+    take half its depth: it comes from the L1 cache in no time."""
+    if WIDE:
+        return tl.load(table_ptr + index)
+    return tl.inline_asm_elementwise(
+        "ld.global.nc.b32 $0, [$1];", "=r,l", [(table_ptr + index).to(tl.int64)], dtype=tl.int32, is_pure=True, pack=1
+    )
 
 
 @triton.jit
@@ -123,7 +138,7 @@ def _split(
     for begin in tl.range(first, last, KEYS, num_stages=STAGES):
         position = begin + tl.arange(0, KEYS)
         if PAGE % KEYS == 0:
-            page = tl.load(table_ptr + tl.minimum(begin // PAGE, pages - 1))
+            page = _page(table_ptr, tl.minimum(begin // PAGE, pages - 1), WIDE)
             slots = page.to(tl.int64) * PAGE + begin % PAGE + tl.arange(0, KEYS)
         else:
             slots = _slots(table_ptr, pages, position, PAGE)
@@ -148,8 +163,8 @@ def partial_kernel(
     trigger(PDL)
     HEADS: tl.constexpr = GROUP * GROUPS
     group, tile = tl.program_id(0) % GROUPS, tl.program_id(0) // GROUPS
-    start(PDL)
     base = tl.load(base_ptr)
+    start(PDL)
     row, line, exists, q = _queries(q_ptr, rows, group, tile, GROUP, HEADS, D, BD, R, WIDE)
     low = tl.zeros([R], tl.int32)
     if MODE == "chain":
@@ -197,8 +212,8 @@ def tail_kernel(
     HEADS: tl.constexpr = GROUP * GROUPS
     row, group = tl.program_id(0), tl.program_id(1)
     lane = tl.arange(0, BD)
-    start(PDL)
     base = tl.load(base_ptr)
+    start(PDL)
     places = tl.arange(0, WIDTH)
     seen_rows = tl.load(lanes_ptr + row * rows + places, mask=places < rows, other=-1)
     length = base + tl.sum((seen_rows >= 0).to(tl.int32), axis=0)
@@ -242,8 +257,8 @@ def merge_kernel(
     trigger(PDL)
     line = tl.program_id(0)
     lane = tl.arange(0, BD)
-    start(PDL)
     base = tl.load(base_ptr)
+    start(PDL)
     begin = 0
     if MODE == "chain":
         end = _split_at(base + line // HEADS) + 1
@@ -285,8 +300,8 @@ def whole_kernel(
     HEADS: tl.constexpr = GROUP * GROUPS
     group = tl.program_id(0) % GROUPS
     tile = tl.num_programs(0) // GROUPS - 1 - tl.program_id(0) // GROUPS  # the longest first
-    start(PDL)
     base = tl.load(base_ptr)
+    start(PDL)
     row, line, exists, q = _queries(q_ptr, rows, group, tile, GROUP, HEADS, D, BD, R, WIDE)
     low = tl.zeros([R], tl.int32)
     high = base + row + 1
@@ -315,7 +330,7 @@ def plan(rows: int, dtype: torch.dtype) -> tuple[int, int, int]:
         return (16, 4, 2) if rows <= 16 else (32, 4, 2)
     if rows <= 16:
         return 16, 4, 4
-    return (64, 4, 4) if rows <= 128 else (128, 8, 3)
+    return 64, 4, 4 if rows <= 128 else 3
 
 
 def _scale(size: int) -> float:
@@ -335,8 +350,9 @@ def _split_attention(
     per = heads // groups
     tile, warps, stages = plan(rows * per, q.dtype)
     block = triton.next_power_of_2(size)
-    programs = min(splits, 48)
-    partial_kernel[(triton.cdiv(rows * per, tile) * groups, programs)](
+    tiles = triton.cdiv(rows * per, tile) * groups
+    programs = max(1, min(splits, 48, PROGRAMS // tiles))
+    partial_kernel[(tiles, programs)](
         q, k_cache, v_cache, table, base, stop, extra, acc, state, rows, table.shape[0],
         MODE=mode, PAGE=page, GROUP=per, GROUPS=groups, D=size, BD=block, R=tile, SCALE=_scale(size),
         PROGRAMS=programs, STAGES=stages, **options(warps),

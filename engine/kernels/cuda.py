@@ -20,8 +20,8 @@ def splits_for(columns: int, depth: int, gated: bool = False) -> int:
     if gated:
         return 1
     tiles = -(-columns // 64)
-    wanted = max(1, round(144 / tiles))
-    return max(1, min(wanted, depth // 512, 8))
+    wanted = max(1, round(220 / tiles))
+    return max(1, min(wanted, depth // 512, 6))
 
 
 def tile_for(rows: int, columns: int, depth: int, dtype: torch.dtype, gated: bool = False) -> Tile:
@@ -32,10 +32,14 @@ def tile_for(rows: int, columns: int, depth: int, dtype: torch.dtype, gated: boo
         return Tile(128, 64 if gated else 128, 64, 3, 8)
     bm = max(16, triton.next_power_of_2(rows))
     if gated:
-        return Tile(bm, 64, 64, 4, 4 if bm <= 64 else 8)
+        return Tile(bm, 64, 128, 3, 4) if bm <= 32 else Tile(bm, 64, 64, 4, 4) if bm <= 64 else Tile(bm, 128, 64, 4, 8)
+    if columns > 65536:
+        return (
+            Tile(bm, 64, 128, 4, 4) if bm <= 32 else Tile(bm, 128, 128, 4, 8) if bm <= 64 else Tile(bm, 128, 64, 6, 8)
+        )
     if bm <= 32:
         return Tile(bm, 64, 128, 4, 4)
-    return Tile(bm, 64, 64, 5, 4)
+    return Tile(bm, 64, 128, 3, 4) if bm <= 64 else Tile(bm, 128, 64, 4, 8)
 
 
 class CudaOps:

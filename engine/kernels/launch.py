@@ -35,20 +35,6 @@ def trigger(PDL: tl.constexpr):
         gdc_launch_dependents()
 
 
-@triton.jit
-def prefetch_lines(pointers, BYTES: tl.constexpr, PDL: tl.constexpr):
-    """Brings BYTES (a multiple of 16) from each of the pointers into the L2 cache. Nothing waits for them."""
-    if PDL:
-        tl.inline_asm_elementwise(
-            "{ .reg .u32 n; mov.u32 n, $2; cp.async.bulk.prefetch.L2.global [$1], n; mov.u32 $0, 0; }",
-            "=r,l,r",
-            [pointers.to(tl.int64), BYTES],
-            dtype=tl.int32,
-            is_pure=False,
-            pack=1,
-        )
-
-
 def options(warps: int) -> dict[str, Any]:
     """Launch options of every kernel. No multiply-add is formed by the compiler's choice: variants of a kernel round
     alike. WIDE: the interpreter's 16-bit products are wrong, so tests there widen them."""

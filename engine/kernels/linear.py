@@ -12,26 +12,33 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from specd.engine.kernels.launch import options, prefetch_lines, start, trigger
+from specd.engine.kernels.launch import options, start, trigger
+
+
+@triton.jit
+def _load(rows, k, seen, DEPTH: tl.constexpr, BK: tl.constexpr, ALL: tl.constexpr, WIDE: tl.constexpr):
+    """Columns k..k+BK-1 of rows; ALL rows exist, else those that are `seen`; 0 beyond the end."""
+    column = k + tl.arange(0, BK)[None, :]
+    if ALL and DEPTH % BK == 0:
+        tile = tl.load(rows + column, eviction_policy="evict_first")
+    elif ALL:
+        tile = tl.load(rows + column, mask=column < DEPTH, other=0.0)
+    elif DEPTH % BK == 0:
+        tile = tl.load(rows + column, mask=seen, other=0.0)
+    else:
+        tile = tl.load(rows + column, mask=seen & (column < DEPTH), other=0.0)
+    return tile.to(tl.float32) if WIDE else tile
 
 
 @triton.jit
 def _product(
-    w_rows, x_rows, row_seen, first, last,
-    DEPTH: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr,
+    acc, w_rows, x_rows, row_seen, first, last,
+    DEPTH: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """sum over k in first..last of w[n, k] x[m, k] -> [BN, BM] float32; w_rows [BN, 1], x_rows [BM, 1]: row starts."""
-    lane = tl.arange(0, BK)[None, :]
-    acc = tl.zeros([BN, BM], tl.float32)
+    """acc [BN, BM] + sum over k in first..last of w[n, k] x[m, k]; w_rows [BN, 1], x_rows [BM, 1]: starts of rows."""
     for k in tl.range(first, last, BK, num_stages=STAGES):
-        if DEPTH % BK == 0:
-            w = tl.load(w_rows + (k + lane), eviction_policy="evict_first")
-            x = tl.load(x_rows + (k + lane), mask=row_seen, other=0.0)
-        else:
-            w = tl.load(w_rows + (k + lane), mask=k + lane < DEPTH, other=0.0)
-            x = tl.load(x_rows + (k + lane), mask=row_seen & (k + lane < DEPTH), other=0.0)
-        if WIDE:
-            w, x = w.to(tl.float32), x.to(tl.float32)
+        w = _load(w_rows, k, row_seen, DEPTH, BK, True, WIDE)
+        x = _load(x_rows, k, row_seen, DEPTH, BK, False, WIDE)
         acc = tl.dot(w, tl.trans(x), acc, input_precision="ieee")
     return acc
 
@@ -42,12 +49,10 @@ def linear_kernel(
     N: tl.constexpr, K: tl.constexpr, IN_ORDER: tl.constexpr, GATED: tl.constexpr, BIAS: tl.constexpr,
     PARTIAL: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr,
-    PREFETCH: tl.constexpr, TRIGGER: tl.constexpr, PDL: tl.constexpr, WIDE: tl.constexpr,
+    EARLY: tl.constexpr, PDL: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """One tile of BN weight rows (GATED: of gate and of up) and BM rows of x; one of `splits` splits of K, or IN_ORDER
     of them in order. out: [rows, N] in its own type, PARTIAL: float32 [splits, rows, N]. bias: in the first split."""
-    if TRIGGER == 0:
-        trigger(PDL)
     pid = tl.program_id(0)
     m_tiles = tl.cdiv(rows, BM)
     tile = pid // m_tiles
@@ -57,49 +62,53 @@ def linear_kernel(
     w_rows = w_ptr + (tl.minimum(n, N - 1) * K)[:, None]  # rows beyond the end repeat the last: never stored
     x_rows = x_ptr + (m * K)[:, None]
     row_seen = (m < rows)[:, None]
-    if PREFETCH > 0:
-        prefetch_lines(w_ptr + tl.minimum(n, N - 1) * K + split * split_k, PREFETCH, PDL)
+    first = split * split_k
+    # The first EARLY tiles of the weight are on their way before the kernel before has ended.
+    if EARLY >= 1:
+        w_0 = _load(w_rows, first, row_seen, K, BK, True, WIDE)
         if GATED:
-            prefetch_lines(w_ptr + (tl.minimum(n, N - 1) + N) * K, PREFETCH, PDL)
+            u_0 = _load(w_rows + N * K, first, row_seen, K, BK, True, WIDE)
+    if EARLY >= 2:
+        w_1 = _load(w_rows, first + BK, row_seen, K, BK, True, WIDE)
+        if GATED:
+            u_1 = _load(w_rows + N * K, first + BK, row_seen, K, BK, True, WIDE)
     start(PDL)
+    acc = tl.zeros([BN, BM], tl.float32)
+    up = tl.zeros([BN, BM], tl.float32)
+    if EARLY >= 1:
+        x = tl.trans(_load(x_rows, first, row_seen, K, BK, False, WIDE))
+        acc = tl.dot(w_0, x, acc, input_precision="ieee")
+        if GATED:
+            up = tl.dot(u_0, x, up, input_precision="ieee")
+    if EARLY >= 2:
+        x = tl.trans(_load(x_rows, first + BK, row_seen, K, BK, False, WIDE))
+        acc = tl.dot(w_1, x, acc, input_precision="ieee")
+        if GATED:
+            up = tl.dot(u_1, x, up, input_precision="ieee")
     if GATED:
-        lane = tl.arange(0, BK)[None, :]
-        gate = tl.zeros([BN, BM], tl.float32)
-        up = tl.zeros([BN, BM], tl.float32)
-        for k in tl.range(0, K, BK, num_stages=STAGES):
-            inside = k + lane < K
-            if K % BK == 0:
-                g = tl.load(w_rows + (k + lane), eviction_policy="evict_first")
-                u = tl.load(w_rows + (N * K + k + lane), eviction_policy="evict_first")
-                x = tl.load(x_rows + (k + lane), mask=row_seen, other=0.0)
-            else:
-                g = tl.load(w_rows + (k + lane), mask=inside, other=0.0)
-                u = tl.load(w_rows + (N * K + k + lane), mask=inside, other=0.0)
-                x = tl.load(x_rows + (k + lane), mask=row_seen & inside, other=0.0)
-            if WIDE:
-                g, u, x = g.to(tl.float32), u.to(tl.float32), x.to(tl.float32)
-            x = tl.trans(x)
-            gate = tl.dot(g, x, gate, input_precision="ieee")
-            up = tl.dot(u, x, up, input_precision="ieee")
-        total = gate / (1.0 + tl.exp(-gate)) * up
+        for k in tl.range(EARLY * BK, K, BK, num_stages=STAGES):
+            gate_w = _load(w_rows, k, row_seen, K, BK, True, WIDE)
+            up_w = _load(w_rows + N * K, k, row_seen, K, BK, True, WIDE)
+            x = tl.trans(_load(x_rows, k, row_seen, K, BK, False, WIDE))
+            acc = tl.dot(gate_w, x, acc, input_precision="ieee")
+            up = tl.dot(up_w, x, up, input_precision="ieee")
+        total = acc / (1.0 + tl.exp(-acc)) * up
     elif IN_ORDER == 0:
-        first = split * split_k
         last = tl.minimum(first + split_k, K)
-        total = _product(w_rows, x_rows, row_seen, first, last, K, BM, BN, BK, STAGES, WIDE)
+        total = _product(acc, w_rows, x_rows, row_seen, first + EARLY * BK, last, K, BK, STAGES, WIDE)
         if BIAS:
             b = tl.load(bias_ptr + tl.minimum(n, N - 1)).to(tl.float32)
             total += tl.where(split == 0, b, 0.0)[:, None]
     else:
-        total = tl.zeros([BN, BM], tl.float32)
+        total = up
         for part in range(IN_ORDER):
             last = tl.minimum((part + 1) * split_k, K)
-            acc = _product(w_rows, x_rows, row_seen, part * split_k, last, K, BM, BN, BK, STAGES, WIDE)
+            one = _product(up, w_rows, x_rows, row_seen, part * split_k, last, K, BK, STAGES, WIDE)
             if BIAS:
                 b = tl.load(bias_ptr + tl.minimum(n, N - 1)).to(tl.float32)
-                acc += tl.where(part == 0, b, 0.0)[:, None]
-            total += acc
-    if TRIGGER == 1:
-        trigger(PDL)
+                one += tl.where(part == 0, b, 0.0)[:, None]
+            total += one
+    trigger(PDL)
     place = out_ptr + (m * N)[None, :] + n[:, None]
     if PARTIAL:
         place += split.to(tl.int64) * rows * N
@@ -108,16 +117,15 @@ def linear_kernel(
 
 @dataclass(frozen=True)
 class Tile:
-    """BLOCK sizes of rows of x, rows of the weight, and K; pipeline stages, warps; bytes of each weight row that are
-    brought into the L2 before the kernel before has ended."""
+    """BLOCK sizes of rows of x, rows of the weight, and K; pipeline stages, warps; blocks of K whose weights are loaded
+    before the kernel before has ended (0..2)."""
 
     bm: int
     bn: int
     bk: int
     stages: int
     warps: int
-    prefetch: int = 0
-    trigger: int = 1
+    early: int = 0
 
 
 def launch(
@@ -138,11 +146,15 @@ def launch(
             raise ValueError("a product in several splits must be partial or in order")
         out = torch.empty(rows, columns, dtype=x.dtype, device=x.device)
     grid = (triton.cdiv(rows, tile.bm) * triton.cdiv(columns, tile.bn) * grid_splits,)
+    is_ordered = in_order and splits > 1
+    early = (
+        0
+        if is_ordered
+        else min(tile.early, min(split_depth, depth) // tile.bk, (depth % split_depth or split_depth) // tile.bk)
+    )
     linear_kernel[grid](
         x, weight, bias if bias is not None else weight, out, rows, grid_splits, split_depth,
-        N=columns, K=depth, IN_ORDER=splits if in_order and splits > 1 else 0, GATED=gated, BIAS=bias is not None,
-        PARTIAL=partial, BM=tile.bm, BN=tile.bn, BK=tile.bk, STAGES=tile.stages,
-        PREFETCH=min(tile.prefetch, depth // splits // 8 * 8 * weight.element_size()), TRIGGER=tile.trigger,
-        **options(tile.warps),
+        N=columns, K=depth, IN_ORDER=splits if is_ordered else 0, GATED=gated, BIAS=bias is not None,
+        PARTIAL=partial, BM=tile.bm, BN=tile.bn, BK=tile.bk, STAGES=tile.stages, EARLY=early, **options(tile.warps),
     )  # fmt: skip
     return out
