@@ -49,7 +49,7 @@ class DFlashProposer:
         self._is_full = False
 
     def propose(self, seq: Sequence, k: int) -> Draft:
-        """The block's first k drafts, [k] int32, on the CPU or the drafter's device; fewer at its own position limit."""
+        """The first k drafts of a block, [k] int32, on the CPU or the device; fewer at the drafter's position limit."""
         if (drafts := self._block_at_once(seq, k)) is not None:
             return drafts
         hidden = self._block(seq, k)
