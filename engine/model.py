@@ -20,6 +20,7 @@ from specd.engine.kv_cache import KVCache, PagePool
 from specd.engine.weights import Weights
 
 if TYPE_CHECKING:
+    from specd.engine.propose.draft_chain import DraftChain
     from specd.engine.static_step import StaticStep
 
 
@@ -53,6 +54,7 @@ class Qwen3:
         self._rope = operations.rope_tables(config.rope_theta, config.head_dim, 1024, self.device)
         self._pool: PagePool | None = None
         self.steps: StaticStep | None = None  # steps of fixed shape, where the device runs them faster
+        self.chain: DraftChain | None = None  # ... and chains of drafts, where the model makes some
 
     @property
     def pool(self) -> PagePool:

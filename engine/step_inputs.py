@@ -75,11 +75,8 @@ class StepInputs:
         self._write_pages(cache.pages)
         self._write_slots(w_slots[:rows], start)
         w_slots[rows:] = self._dummies[rows:width]
-        if sampling is not None and sampling is not self._sampling:
-            floats, ints = packed(sampling)
-            self._w_params[:4].view(np.float64)[:] = floats
-            self._w_params[4:].view(np.int32)[:] = ints
-            self._sampling = sampling
+        if sampling is not None:
+            self._write_sampling(sampling)
 
     def write_tree(self, parents: Sequence[int], width: int) -> None:
         """After `write`: the drafts' parents, as in Draft. Raises ValueError for a child before its parent."""
@@ -96,6 +93,13 @@ class StepInputs:
             lanes[row, depth] = row
         self._w_parents[1 : len(depths)] = np.add(parents, 1) if len(depths) > 1 else 0
         self._w_rows[width : width + len(depths)] = np.add(depths, int(self._w_head[0]))
+
+    def _write_sampling(self, sampling: SamplingParams) -> None:
+        if sampling is not self._sampling:
+            floats, ints = packed(sampling)
+            self._w_params[:4].view(np.float64)[:] = floats
+            self._w_params[4:].view(np.int32)[:] = ints
+            self._sampling = sampling
 
     def _write_slots(self, out: Words, place: int) -> None:
         """The cache rows of places place, place + 1, ... by the table."""

@@ -21,6 +21,7 @@ from specd.engine.errors import ModelError, OutOfMemory
 from specd.engine.kv_cache import KVCache
 from specd.engine.load import Loaded, load
 from specd.engine.model import Qwen3
+from specd.engine.propose.draft_chain import LENGTHS, DraftChain, capture
 from specd.engine.sampling import DRAFT, TARGET, AcceptRule, SamplingParams, draw, probabilities
 
 log = logging.getLogger(__name__)
@@ -40,6 +41,8 @@ def load_draft_model(name: str | Path, target: Loaded, *, dtype: str = "auto") -
                 f"{loaded.path.name} cannot draft for {target.path.name}: token {token} is another one there. "
                 "Name a draft model of the same family."
             )
+    if loaded.model.device.type == "cuda" and loaded.model.ops.name != "torch":
+        loaded.model.chain = capture(loaded.model)
     return loaded.model
 
 
@@ -192,6 +195,8 @@ class DraftModelProposer:
         """k chained steps; no step's token leaves the device."""
         model, params = self.draft, self._sampling
         self.context.truncate(len(seq) - 1)  # the newest token is read at any rate
+        if model.chain is not None and not self._gives_law:
+            return self._chain_at_once(model.chain, seq, k)
         self.context.cache.reserve(len(seq) + k - 1 - self.context.cache.length)  # no page is asked for on the way
         positions = torch.arange(len(seq), len(seq) + k, device=model.device)  # of the drafts
         last = self._catch_up(seq)
@@ -207,6 +212,19 @@ class DraftModelProposer:
             if self._gives_law:
                 laws.append(probabilities(logits, params))
         return Draft(torch.cat(tokens).int(), probs=torch.cat(laws) if laws else None)
+
+    def _chain_at_once(self, chain: DraftChain, seq: Sequence, k: int) -> Draft:
+        """By passes of fixed shape, which may have fewer steps than k."""
+        context, top = self.context, self.draft.config.vocab_size - 1
+        missing, tokens = seq.tokens[context.cache.length :], list[int]()
+        while len(tokens) < k:
+            part = chain.draft(
+                context.cache, [min(token, top) for token in missing], min(k - len(tokens), LENGTHS[-1]), self._sampling
+            )
+            context.fed([*missing, *part[:-1]])
+            tokens += part
+            missing = part[-1:]
+        return Draft.chain(tokens)
 
     def _catch_up(self, seq: Sequence) -> Tensor:
         """Feeds all committed tokens that are missing, the newest among them. -> [1, H], the newest one's row."""
