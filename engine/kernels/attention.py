@@ -64,14 +64,18 @@ def _slots(table_ptr, pages, position, PAGE: tl.constexpr):
 
 
 @triton.jit
-def _attend(q, k, v, seen, top, norm, acc, SCALE: tl.constexpr, KB: tl.constexpr):
-    """Takes a block of keys into a running softmax in base 2. q [R, D], k and v [KB, D], seen [R, KB]; top [R] is the
-    largest score so far, norm [R] the sum of weights, acc [R, D] the weighted sum of values."""
-    scores = tl.dot(q, tl.trans(k), input_precision="ieee") * SCALE
-    scores = tl.where(seen, scores, float("-inf"))
-    higher = tl.maximum(top, tl.max(scores, axis=1))
+def _attend(q, k, v, seen, top, norm, acc, SCALE: tl.constexpr, KB: tl.constexpr, MASKED: tl.constexpr):
+    """Takes a block of keys into a running softmax in base 2. q [R, D], k and v [KB, D]; MASKED: only those seen
+    [R, KB]. top [R] is the largest score so far, norm [R] the sum of weights, acc [R, D] the weighted sum of values."""
+    scores = tl.dot(q, tl.trans(k), input_precision="ieee")
+    if MASKED:
+        scores = tl.where(seen, scores, float("-inf"))
+    higher = tl.maximum(top, tl.max(scores, axis=1) * SCALE)
     base = tl.where(higher == float("-inf"), 0.0, higher)
-    weights = tl.exp2(scores - base[:, None]).to(v.dtype)
+    weights = tl.exp2(
+        tl.fma(scores, tl.full(scores.shape, SCALE, tl.float32), (-base)[:, None] + tl.zeros_like(scores))
+    )
+    weights = weights.to(v.dtype)
     shrink = tl.exp2(top - base)
     # The sum by the matrix unit, in the order of the product with the values: no layout of a tile changes it.
     ones = tl.full([KB, 16], 1.0, v.dtype)
@@ -130,11 +134,11 @@ def _cells(
 @triton.jit
 def _split(
     q, low, high, first, last, top, norm, acc, k_ptr, v_ptr, table_ptr, pages, group,
-    PAGE: tl.constexpr, GROUPS: tl.constexpr, D: tl.constexpr, BD: tl.constexpr, SCALE: tl.constexpr,
-    STAGES: tl.constexpr, WIDE: tl.constexpr,
+    MASKED: tl.constexpr, PAGE: tl.constexpr, GROUPS: tl.constexpr, D: tl.constexpr, BD: tl.constexpr,
+    SCALE: tl.constexpr, STAGES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Takes the blocks of keys from position `first` (a block's start) to before `last` into a running softmax; row r
-    sees positions low[r]..high[r]-1."""
+    sees positions low[r]..high[r]-1, or all of them, which then are whole blocks (MASKED false)."""
     for begin in tl.range(first, last, KEYS, num_stages=STAGES):
         position = begin + tl.arange(0, KEYS)
         if PAGE % KEYS == 0:
@@ -142,9 +146,9 @@ def _split(
             slots = page.to(tl.int64) * PAGE + begin % PAGE + tl.arange(0, KEYS)
         else:
             slots = _slots(table_ptr, pages, position, PAGE)
-        k, v = _cells(k_ptr, v_ptr, slots, position < last, group, GROUPS, D, BD, q.dtype, WIDE)
+        k, v = _cells(k_ptr, v_ptr, slots, (position < last) | (not MASKED), group, GROUPS, D, BD, q.dtype, WIDE)
         seen = (position[None, :] >= low[:, None]) & (position[None, :] < high[:, None])
-        top, norm, acc = _attend(q, k, v, seen, top, norm, acc, SCALE, KEYS)
+        top, norm, acc = _attend(q, k, v, seen, top, norm, acc, SCALE, KEYS, MASKED)
     return top, norm, acc
 
 
@@ -191,7 +195,7 @@ def partial_kernel(
         acc = tl.zeros([R, BD], tl.float32)
         top, norm, acc = _split(
             q, low, high, first, end, top, norm, acc, k_ptr, v_ptr, table_ptr, pages, group,
-            PAGE, GROUPS, D, BD, SCALE, STAGES, WIDE,
+            True, PAGE, GROUPS, D, BD, SCALE, STAGES, WIDE,
         )  # fmt: skip
         place = line.to(tl.int64) + split * rows * HEADS
         tl.store(acc_ptr + place[:, None] * D + lane[None, :], acc, mask=exists[:, None] & (lane < D)[None, :])
@@ -241,7 +245,7 @@ def tail_kernel(
             other = tl.load(lanes_ptr + row * rows + depth, mask=(depth >= 0) & known, other=0)
             slots = _slots(table_ptr, pages, tl.where(depth >= 0, base + other, position), PAGE)
             k, v = _cells(k_ptr, v_ptr, slots, known, group, GROUPS, D, BD, q.dtype, WIDE)
-            top, norm, acc = _attend(q, k, v, known[None, :] & (head < R)[:, None], top, norm, acc, SCALE, KEYS)
+            top, norm, acc = _attend(q, k, v, known[None, :] & (head < R)[:, None], top, norm, acc, SCALE, KEYS, True)
         tl.store(acc_place, acc, mask=mask)
         tl.store(state_ptr + place * 2, top, mask=exists)
         tl.store(state_ptr + place * 2 + 1, norm, mask=exists)
@@ -313,9 +317,15 @@ def whole_kernel(
         one_top = tl.full([R], float("-inf"), tl.float32)
         one_norm = tl.zeros([R], tl.float32)
         one_acc = tl.zeros([R, BD], tl.float32)
+        begin, end = _split_start(split), tl.minimum(_split_start(split + 1), last)
+        whole = tl.maximum(begin, tl.minimum(end, base + tile * R // GROUP + 1) // KEYS * KEYS)  # all rows see these
         one_top, one_norm, one_acc = _split(
-            q, low, high, _split_start(split), tl.minimum(_split_start(split + 1), last), one_top, one_norm, one_acc,
-            k_ptr, v_ptr, table_ptr, pages, group, PAGE, GROUPS, D, BD, SCALE, STAGES, WIDE,
+            q, low, high, begin, whole, one_top, one_norm, one_acc, k_ptr, v_ptr, table_ptr, pages, group,
+            False, PAGE, GROUPS, D, BD, SCALE, STAGES, WIDE,
+        )  # fmt: skip
+        one_top, one_norm, one_acc = _split(
+            q, low, high, whole, end, one_top, one_norm, one_acc, k_ptr, v_ptr, table_ptr, pages, group,
+            True, PAGE, GROUPS, D, BD, SCALE, 1, WIDE,
         )  # fmt: skip
         top, norm, acc = _merge(top, norm, acc, one_top, one_norm, one_acc, True)
     out = acc / tl.where(norm == 0.0, 1.0, norm)[:, None]
