@@ -144,7 +144,7 @@ class _Parts:
             elif name == "request" and self.zero > start:
                 self._add("reach the daemon", start, self.zero - start, "wait", "asked, until the daemon queued it")
             elif name == "first hunk received":
-                self._add("first hunk in the editor", start, 0, "mark")
+                self._add("first hunk received", start, 0, "mark")
 
     def _read_apply(self, span: dict[str, Any], start: float, ms: float) -> None:
         hunks, result = _count(span, "hunks"), str(span.get("result", ""))
@@ -159,6 +159,8 @@ class _Parts:
             shown = "not answered" if result == "unanswered" else ""
         note = ", ".join(part for part in (shown, "" if result == "applied" else result) if part)
         self._add(f"apply {which}", start, ms, "edit", note)
+        if result == "applied" and all(one.name != "first hunk in the buffer" for one in self.spans):
+            self._add("first hunk in the buffer", start + ms, 0, "mark")
 
     def _read_steps(self, begin: float) -> None:
         for kept in _list(self.daemon, "each_step"):

@@ -82,10 +82,11 @@ def test_the_page_holds_every_span_of_the_daemon_and_the_editor() -> None:
     rows = rows_of(page)
     assert list(rows) == [
         "reach the daemon", "queue", "tokenise", "prefill", "decode", "steps", "first token", "first hunk",
-        "first hunk in the editor", "apply hunk 1", "apply hunk 2",
+        "first hunk received", "apply hunk 1", "first hunk in the buffer", "apply hunk 2",
     ]  # fmt: skip
     assert rows["prefill"] == "20 ms from 15 ms<br>62 tokens new, 100 reused"
     assert rows["apply hunk 1"] == "8.0 ms from 78 ms<br>answered after 4.0 ms, shown after 8.0 ms"
+    assert rows["first hunk in the buffer"] == "at 86 ms"  # the end of the edit that showed it
     assert rows["apply hunk 2"].endswith("answered after 9.0 ms, refused")
     assert rows["decode"].endswith("70 tokens in 3 steps")
     assert page.count('title="step ') == 3
@@ -105,7 +106,7 @@ def test_the_editor_hears_of_nothing_before_the_daemon_told_it() -> None:
     late = {**EDITOR, "spans": [dict(span) for span in EDITOR["spans"]]}
     late["spans"][1]["start_ms"] = 40.0  # the region's event was read late; the hunk's was not
     starts = {span.name: span.start for span in timeline_of("ab-1", [DAEMON, late]).spans}
-    assert starts["first hunk"] <= starts["first hunk in the editor"]
+    assert starts["first hunk"] <= starts["first hunk received"]
     assert starts["queue"] >= 1.0
 
 
@@ -211,7 +212,7 @@ def test_a_browser_draws_every_bar_inside_of_its_track(tmp_path: Path, scheme: s
     assert title is not None, done.stderr
     seen = json.loads(title[1])
     assert seen["paper"] == ("rgb(22, 24, 28)" if scheme == "dark" else "rgb(252, 252, 250)")
-    assert len(seen["rows"]) == 11
+    assert len(seen["rows"]) == 12
     for name, bars in seen["rows"]:
         assert bars, name
         assert all(all(bar) for bar in bars), name
