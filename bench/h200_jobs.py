@@ -139,6 +139,7 @@ def dflash(bench: Bench) -> dict[str, Any]:
     out["dflash_same_drafts"] = f"{sum(a == b for a, b in zip(found, expected, strict=True))} of {len(found)}"
     out["dflash_ms"] = bench.device_ms(lambda: steps.launch(16, True))
     out["dflash_wall_ms"] = statistics.median(seconds_of(whole) for _ in range(30)) * 1e3
+    steps.take_in(context, begin, taps)
     out["dflash_take_in_512_ms"] = bench.device_ms(lambda: steps.launch(512, False))
     if bench.step_ms:
         out["dflash_of_a_step"] = out["dflash_ms"] / bench.step_ms[1, "chain"]
