@@ -1,6 +1,7 @@
 """The daemon's log: one rotating file. The user's text is written at the level `verbose` only."""
 
 import contextlib
+import faulthandler
 import logging
 import logging.handlers
 import os
@@ -40,7 +41,10 @@ def start(settings: Settings, *, to_terminal: bool) -> None:
         root.removeHandler(handler)
     with contextlib.suppress(OSError):
         paths.state_folder().mkdir(parents=True, exist_ok=True)
-        root.addHandler(_PrivateFile(paths.log_path(), maxBytes=settings.log_size * 1024, backupCount=2, delay=True))
+        file = _PrivateFile(paths.log_path(), maxBytes=settings.log_size * 1024, backupCount=2, delay=True)
+        root.addHandler(file)
+        # a crash in native code writes where it happened, functions and lines only; to this file, rotated or not
+        faulthandler.enable(os.open(file.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
     if to_terminal:
         root.addHandler(logging.StreamHandler(sys.stderr))
     for handler in root.handlers:

@@ -117,12 +117,12 @@ def build_prompt(
 
     if form == "region":
         messages = [{"role": "user", "content": region_message(tag, code, instruction)}]
-        _check_room(_tokens(messages, count), _tokens_to_write(predicted, count), budget)
+        _check_room(_tokens(messages, count), _tokens_to_write(predicted, count), budget, _count(instruction, count))
         return prompt(messages)
     request = f"Rewrite {_lines_named(region.start_line, region.end_line)}:\n\n{predicted}\n\n{instruction.strip()}"
     alone = _tokens(_chat("", request), count)
     to_write = _tokens_to_write(predicted, count)
-    _check_room(alone, to_write, budget)
+    _check_room(alone, to_write, budget, _count(instruction, count))
     file_lines = split_lines(normalise(text.lstrip(BOM)))
     size = sum(map(len, file_lines))
     size = size if budget is None else min(size, budget * _MANY_CHARACTERS)
@@ -178,8 +178,14 @@ def _count(text: str, count: Callable[[str], int] | None) -> int:
     return count(text) if count else -(-len(text) // _CHARACTERS)
 
 
-def _check_room(to_read: int, to_write: int, budget: int | None) -> None:
+def _check_room(to_read: int, to_write: int, budget: int | None, instruction: int) -> None:
+    """instruction: the tokens of `to_read` that are the instruction's."""
     if budget is not None and to_read + to_write > budget:
+        if to_read - instruction + to_write <= budget:
+            raise PromptTooLong(
+                f"the instruction takes about {instruction:,} tokens and beside the region the model has room for "
+                f"{budget - to_read - to_write + instruction:,}: shorten it, or use a model with a longer context"
+            )
         raise PromptTooLong(
             f"the region takes about {to_read + to_write:,} tokens ({to_read:,} to read, {to_write:,} to write) and "
             f"the model has room for {budget:,}: rewrite fewer lines at once, or use a model with a longer context"

@@ -78,6 +78,16 @@ def test_a_daemon_killed_again_and_again_is_there_again_and_again(home: Home) ->
         wait_for(lambda pid=pid: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
 
 
+def test_a_crash_in_native_code_leaves_a_word_in_the_log(home: Home) -> None:
+    home.run("edit", home.write("crash.py", GRID).name, "-i", "x", "--max-tokens", 2)
+    pid = home.daemon_pid()
+    os.kill(pid, signal.SIGSEGV)
+    wait_for(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    assert "Segmentation fault" in home.log.read_text()
+    assert home.log.stat().st_mode & 0o777 == 0o600
+    assert "broke off" in home.run("edit", "crash.py", "-i", "x", "--max-tokens", 2).stderr
+
+
 def test_a_model_folder_that_vanishes_harms_no_loaded_model(home: Home, slow_model: Path) -> None:
     model = Path(shutil.copytree(slow_model, home.folder / "model"))
     home.settings.write_text(f'model = "{model}"\nidle_unload = 2\n')

@@ -168,8 +168,15 @@ def test_what_cannot_fit_is_refused_without_being_counted(form: PromptForm) -> N
         return len(text) // 4
 
     text = "x = 1\n" * 200_000
-    for region, instruction in ((select_region(text), "x"), (select_region(text, lines=(0, 1)), "word " * 200_000)):
-        with pytest.raises(PromptTooLong, match="rewrite fewer lines at once"):
+    for region, instruction, words in (
+        (select_region(text), "x", "rewrite fewer lines at once"),
+        (
+            select_region(text, lines=(0, 1)),
+            "word " * 200_000,
+            "the instruction takes .* shorten it",
+        ),
+    ):
+        with pytest.raises(PromptTooLong, match=words):
             build_prompt(
                 form,
                 path=None,
