@@ -19,11 +19,11 @@ from specd.engine.propose.edit_cursor import Cursor
 from specd.engine.propose.edit_guess import Guess, Words
 from specd.engine.propose.edit_recall import Recall
 from specd.engine.propose.edit_rules import MOST_RULES, Rule, RuleBook, as_pattern
-from specd.engine.propose.edit_source import Source, TextTokenizer, TokenText, to_bytes
+from specd.engine.propose.edit_source import Source
+from specd.engine.propose.edit_text import TextTokenizer, TokenText, to_bytes
 from specd.engine.propose.tree import Continuation
 
-INDEXED = 24  # tokens of the row that a step takes into the lookup index
-INDEXED_LOST = 64  # and so many more where the copy is lost
+INDEXED = 64  # tokens of the row that a step takes into the lookup index where the copy is lost
 PROMPT_TEXT = 200_000  # bytes of the prompt whose words are read
 LONGEST = (16, 32, 64, 128, 1 << 30)  # tokens that a guess of each class drafts
 BRANCHES = 6  # guesses in a tree
@@ -79,9 +79,11 @@ class EditProposer:
             k = min(k, LONGEST[bisect_right(WORTH, cursor.trial.gain)])
         if cursor.plan is not None:
             cursor.plan.grow(cursor.index + k)
+            if cursor.lost is None:
+                cursor.plan.prepare(cursor.index + 2 * k)
             return _chain(cursor.plan.tokens[cursor.index : cursor.index + k], self._evidence())
         if cursor.trial is not None and cursor.trial.tokens:
-            return _chain(cursor.trial.tokens[:k], self._evidence())
+            return _chain(array("i", cursor.trial.tokens[:k]), self._evidence())
         return EMPTY
 
     def propose_tree(self, seq: Sequence, budget: int) -> Draft:
@@ -141,11 +143,8 @@ class EditProposer:
             self._recall.index(row, self._prompt)
             self._source.index_lines()
         if self._followed < len(row):
-            self._recall.index(row, INDEXED)
             self._cursor.advance(row, self._followed, self._prompt)
             self._followed = len(row)
-            if self._cursor.lost is not None:
-                self._recall.index(row, INDEXED_LOST)
 
     def _evidence(self) -> int:
         """The class of the draft: see `propose`."""
@@ -165,16 +164,15 @@ class EditProposer:
         length, known, guesses = self._guessed
         if length != len(row) or known < width:
             self._cursor.plan = None
+            self._recall.index(row, INDEXED)
             guesses = self._cursor.guess(row, self._prompt, self._recall.find(row), width)
             self._guessed = (len(row), width, guesses)
         return guesses[:width]
 
 
-def _chain(tokens: list[int], evidence: int) -> Draft:
+def _chain(tokens: "array[int]", evidence: int) -> Draft:
     """Draft.chain, without the cost of reading a Python list number by number."""
-    if not tokens:
-        return EMPTY
-    return Draft(torch.frombuffer(array("i", tokens), dtype=torch.int32), evidence=evidence)
+    return Draft(torch.frombuffer(tokens, dtype=torch.int32), evidence=evidence) if tokens else EMPTY
 
 
 def _worth(guess: Guess) -> int:
@@ -186,7 +184,7 @@ def _tokens_of(guess: Guess, count: int) -> list[int]:
     if guess.plan is None:
         return (guess.tokens or [])[:count]
     guess.plan.grow(count)
-    return guess.plan.tokens[:count]
+    return guess.plan.tokens[:count].tolist()
 
 
 class _Tree:

@@ -8,14 +8,16 @@ between is learnt from.
 
 from collections.abc import Sequence as Tokens
 
+from specd.engine.propose.edit_block import Rewriter, behind
 from specd.engine.propose.edit_find import find_guesses
 from specd.engine.propose.edit_guess import Guess, Lost, Words
 from specd.engine.propose.edit_learn import Seen, learn
 from specd.engine.propose.edit_leave import diverge
-from specd.engine.propose.edit_plan import Plan, Rewriter, behind
+from specd.engine.propose.edit_plan import Plan
 from specd.engine.propose.edit_recall import Recalled
 from specd.engine.propose.edit_rules import Piece, Rule, RuleBook, as_pattern
-from specd.engine.propose.edit_source import Source, TokenText, is_word
+from specd.engine.propose.edit_source import Source
+from specd.engine.propose.edit_text import TokenText, is_word
 
 CONTEXT = 24  # tokens of the output that a plan is joined to
 MOST_PLANS = 4  # guesses that are tokenized in one step
@@ -33,6 +35,7 @@ class Cursor:
         self.source, self.rules, self.words = source, rules, words
         self._texts, self._end_ids = texts, end_ids
         self._rewriter = Rewriter(source, rules, texts)
+        self._rewriter.prepare()
         self._seen: Seen = set()
         self._anchors: list[int] = []
         self._settled: tuple[int, Rule | None] = (-1, None)  # the divergence settled last, and what it taught
@@ -55,10 +58,13 @@ class Cursor:
                 self.trial = None
                 return
             plan.grow(self.index + len(row) - start)
-            ahead = plan.tokens[self.index : self.index + len(row) - start]
-            same = len(ahead)
-            if ahead != row[start:]:
-                same = next((i for i, (a, b) in enumerate(zip(ahead, row[start:], strict=False)) if a != b), len(ahead))
+            gained = row[start:]
+            ahead = plan.tokens[self.index : self.index + len(gained)].tolist()
+            same = len(gained)
+            if ahead != gained:
+                same -= 1  # most often it is the last one that differs
+                if ahead[:same] != gained[:same]:
+                    same = next((i for i, (a, b) in enumerate(zip(ahead, gained, strict=False)) if a != b), len(ahead))
             self.index += same
             start += same
             self.held += same
@@ -66,7 +72,10 @@ class Cursor:
                 self._leave(row, start, prompt)
                 start += 1
         if self.lost is not None and self.plan is not None and self._is_confirmed():
+            version = self.rules.version
             self._confirm()
+            if self.rules.version != version:
+                self._renew(row[max(prompt, len(row) - CONTEXT) :])
 
     def guess(self, row: list[int], prompt: int, recalled: list[Recalled], width: int = 1) -> list[Guess]:
         """While lost: make the best guess the plan and return up to `width` guesses, best first."""
@@ -106,7 +115,7 @@ class Cursor:
             tokens = guess.tokens or []
             if guess.plan is not None:
                 guess.plan.grow(len(row) - start)
-                tokens = guess.plan.tokens
+                tokens = guess.plan.tokens[: len(row) - start].tolist()
             return next(
                 (i for i, (a, b) in enumerate(zip(tokens, row[start:], strict=False)) if a != b), len(row) - start
             )
@@ -121,27 +130,11 @@ class Cursor:
         plan = self.plan
         assert plan is not None
         written = self._texts[row[at]]
-        chunk, offset = plan.locate(self.index)
-        rest = plan.cut(chunk, offset)
+        rest, unit = plan.ahead(self.index, len(written))
         ahead = "".join([piece.text for piece in rest])
-        while len(ahead) < len(written) and chunk + 1 < len(plan.chunks):
-            chunk += 1
-            rest = rest + plan.pieces_of(chunk)
-            ahead = "".join([piece.text for piece in rest])
         if written and ahead.startswith(written):  # the same text in other tokens
             line = row[max(prompt, at + 1 - CONTEXT) : at + 1]
-            rejoined = Plan(
-                *(
-                    self._rewriter,
-                    behind(rest, len(written)),
-                    min(plan.unit_of(chunk), len(self.source.unit_starts) - 1),
-                    line,
-                ),
-                shift=plan.shift,
-                extra=plan.extra,
-                end_ids=self._end_ids,
-            )
-            self.plan, self.index = rejoined, 0
+            self._go_on(behind(rest, len(written)), unit, line, plan.shift, plan.extra)
             return
         if self.lost is not None:
             if not self._is_confirmed():
@@ -152,7 +145,7 @@ class Cursor:
                 self.plan = self.trial = None
                 return
             self._confirm()
-        self._credit(plan)
+        plan.credit(self.index)
         self.held = 0
         before = self._texts.join(row[max(prompt, at - 2 * CONTEXT - 16) : at])
         self.lost = diverge(self.source, self.rules, rest, before, written, plan.shift, self._anchors)
@@ -160,16 +153,20 @@ class Cursor:
             self.lost.undo = self._settled[0]
         self.plan = self.trial = None
 
-    def _credit(self, plan: Plan) -> None:
-        """Count the rules whose text the target wrote."""
-        chunk, offset = plan.locate(self.index)
-        for number in range(plan.credited, chunk + 1):
-            end = 0
-            for piece in plan.chunks[number].pieces or ():
-                end += len(piece.text)
-                if piece.rule is not None and (number < chunk or end <= offset):
-                    piece.rule.right += 1
-        plan.credited = chunk + 1
+    def _renew(self, line: Tokens[int]) -> None:
+        """The rules have changed: plan what comes next anew."""
+        plan = self.plan
+        assert plan is not None
+        rest = plan.ahead(self.index, 1)[0]
+        if rest and rest[0].text == self.source.text[rest[0].start : rest[0].end]:
+            plan.credit(self.index)
+            offset = rest[0].start
+            self._go_on(self._rewriter.rest(offset, plan.shift), self.source.unit_at(offset), line, plan.shift, None)
+
+    def _go_on(self, rest: list[Piece], unit: int, line: Tokens[int], shift: int, extra: Rule | None) -> None:
+        """Plan the copy from `rest` on, which ends with `unit`."""
+        self.plan = Plan(self._rewriter, rest, unit, line, shift=shift, extra=extra, end_ids=self._end_ids)
+        self.index = 0
 
     def _is_confirmed(self) -> bool:
         """The guess held for about a word of the source, or two behind the place that was left."""

@@ -9,7 +9,8 @@ from specd.engine.propose.edit_lines import line_guesses
 from specd.engine.propose.edit_match import match_guesses
 from specd.engine.propose.edit_recall import Recalled, follow
 from specd.engine.propose.edit_rules import Rule, RuleBook
-from specd.engine.propose.edit_source import Source, TokenText, is_word
+from specd.engine.propose.edit_source import Source
+from specd.engine.propose.edit_text import TokenText, is_word
 
 SHORT = 40  # bytes written since a divergence, above which what stood there says nothing more
 RECALLED = 64  # tokens taken from a recalled place

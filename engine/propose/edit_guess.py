@@ -7,7 +7,8 @@ from operator import mul
 
 from specd.engine.propose.edit_plan import Plan
 from specd.engine.propose.edit_rules import Rule
-from specd.engine.propose.edit_source import LEXEME, Source, TokenText, is_word
+from specd.engine.propose.edit_source import Source
+from specd.engine.propose.edit_text import LEXEME, TokenText, is_word
 from specd.engine.propose.edit_weights import CAP, WEIGHTS
 
 WINDOW = 200  # bytes of output that guesses are made from

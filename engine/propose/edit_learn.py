@@ -3,7 +3,8 @@
 from bisect import bisect_left
 
 from specd.engine.propose.edit_rules import Rule, RuleBook, as_pattern
-from specd.engine.propose.edit_source import Source, is_word
+from specd.engine.propose.edit_source import Source
+from specd.engine.propose.edit_text import is_word
 
 LONGEST = 16  # lexemes of the source that one rule replaces
 MOST_PASSED = 512  # places before the site, of the first lexeme of what was replaced, that are looked at
@@ -24,8 +25,7 @@ def learn(rules: RuleBook, source: Source, first: int, last: int, written: str, 
         return None
     old, new, site = found
     if aligns(rules, source, site, old, new):
-        rules.aligned = True
-        rules.version += 1
+        rules.align()
         return None
     rule = bound(source, old, new, site, seen)
     if rule is None:

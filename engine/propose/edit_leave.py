@@ -2,7 +2,8 @@
 
 from specd.engine.propose.edit_guess import WINDOW, Lost
 from specd.engine.propose.edit_rules import Piece, RuleBook
-from specd.engine.propose.edit_source import Source, is_word
+from specd.engine.propose.edit_source import Source
+from specd.engine.propose.edit_text import is_word
 
 
 def diverge(

@@ -3,7 +3,8 @@
 from math import log, log1p
 
 from specd.engine.propose.edit_guess import WINDOW, Guess, Lost, Words
-from specd.engine.propose.edit_source import LEXEME, Source, is_word
+from specd.engine.propose.edit_source import Source
+from specd.engine.propose.edit_text import LEXEME, is_word
 
 MOST_LINES = 4  # that begin like the output's current one
 PARAGRAPH = 60  # lines ahead in which the next paragraph is looked for

@@ -4,10 +4,12 @@ from math import log, log1p
 
 from specd.engine.propose.edit_guess import Guess, Lost, Words
 from specd.engine.propose.edit_rules import RuleBook
-from specd.engine.propose.edit_source import Source, is_word
+from specd.engine.propose.edit_source import Source
+from specd.engine.propose.edit_text import is_word
 
 DEEPEST = 32  # lexemes of a match that count
 MOST_GUESSES = 4
+UNLIKELY = 14  # times less likely than the best place: not worth a guess
 MOST_ENDS = 24  # places that are compared
 
 
@@ -23,19 +25,17 @@ def match_guesses(source: Source, rules: RuleBook, lost: Lost, at: int, words: W
     newest = out[-1 : -DEEPEST - 1 : -1]
     most = len(newest)
     gains = [0.0, source.bits(newest[0])]  # bits of the first so many lexemes, as far as they were asked for
+    odds = [1.0, 2.0 ** (gains[1] / 2)]
+    partial = gains[1] * 0.4
     written = rules.written
     scored = []
     for place, length in _ends(source, rules, newest, (at, *others)):
         depth = 1
-        limit = most if place >= most else place + 1
-        while depth < limit:
-            ours, theirs = newest[depth], lexemes[place - depth]
-            if ours != theirs and not (written and theirs in written.get(ours, ())):
-                break
-            depth += 1
-        while len(gains) <= depth:
-            gains.append(gains[-1] + source.bits(newest[len(gains) - 1]))
-        gained = gains[depth] if length == len(lexemes[place]) else gains[depth] - gains[1] * 0.4
+        if most > 1 and place and (written or lexemes[place - 1] == newest[1]):
+            depth = _depth(out, lexemes, place, min(most, place + 1), written)
+            while len(gains) <= depth:
+                gains.append(gains[-1] + source.bits(newest[len(gains) - 1]))
+                odds.append(2.0 ** min(gains[-1] / 2, 60.0))
         distance = place - at  # a place is less likely the further it is, and behind less than ahead
         near = 200.0 / (200 + distance) if distance >= 0 else 100.0 / (200 - distance)
         for anchor in others:
@@ -43,11 +43,17 @@ def match_guesses(source: Source, rules: RuleBook, lost: Lost, at: int, words: W
             other = 120.0 / (200 + away) if away >= 0 else 60.0 / (200 - away)
             if other > near:
                 near = other
-        scored.append((near * 2.0 ** min(gained / 2, 60.0), gained, depth, place, length))
+        if length == len(lexemes[place]):
+            scored.append((near * odds[depth], gains[depth], depth, place, length))
+        else:
+            gained = gains[depth] - partial
+            scored.append((near * 2.0 ** min(gained / 2, 60.0), gained, depth, place, length))
     scored.sort(reverse=True)
     all_scores = sum(entry[0] for entry in scored)
     guesses = []
     for score, gained, depth, place, length in scored[:MOST_GUESSES]:
+        if score * UNLIKELY < scored[0][0]:
+            break
         distance = place - at
         weak = 1.0 / (1.0 + gained / 20)
         whole = length == len(lexemes[place])
@@ -86,6 +92,26 @@ def _ends(source: Source, rules: RuleBook, newest: list[str], anchors: tuple[int
         for word in source.words_that_begin(last, 4):
             ends += [(place, len(last)) for place in source.places_near(word, anchors)[:8]]
     return ends[:MOST_ENDS]
+
+
+def _depth(out: list[str], lexemes: list[str], place: int, most: int, written: dict[str, list[str]]) -> int:
+    """How many of the output's last lexemes stand in front of the source lexeme behind `place`, at most `most`; the
+    last one is not looked at."""
+    depth = 1
+    if written:
+        while depth < most:
+            ours, theirs = out[-1 - depth], lexemes[place - depth]
+            if ours != theirs and theirs not in written.get(ours, ()):
+                break
+            depth += 1
+    else:
+        for step in (16, 8, 4, 2, 1):  # DEEPEST
+            if (
+                depth + step <= most
+                and out[-depth - step : -depth] == lexemes[place - depth - step + 1 : place - depth + 1]
+            ):
+                depth += step
+    return depth
 
 
 def _shift(lexemes: list[str], newest: list[str], out: list[str], place: int, depth: int, shift: int) -> int:

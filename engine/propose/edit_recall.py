@@ -1,6 +1,7 @@
 """The whole row as lookup text for the edit proposer: where its newest tokens stood before, and what followed."""
 
 from dataclasses import dataclass
+from itertools import repeat
 
 DEEPEST = 32  # tokens of a match that count
 MOST = 12  # earlier places that are looked at, latest first
@@ -36,13 +37,16 @@ class Recall:
             return
         if begin == 2:
             self._single[tokens[0]] = 1
-        self._single.update(zip(tokens[begin - 1 : stop - 1], range(begin, stop), strict=True))
-        before = tokens[begin - 2] << _SHIFT
-        for position, last in enumerate(tokens[begin - 1 : stop - 1], begin):
-            pair = before | last
+        newest = tokens[begin - 1 : stop - 1]
+        self._single.update(zip(newest, range(begin, stop), strict=True))
+        keys = [a << _SHIFT | b for a, b in zip(tokens[begin - 2 : stop - 2], newest, strict=True)]
+        if len(set(keys)) == len(keys):
+            earlier.extend(map(pairs.get, keys, repeat(0)))
+            pairs.update(zip(keys, range(begin, stop), strict=True))
+            return
+        for position, pair in enumerate(keys, begin):
             earlier.append(pairs.get(pair, 0))
             pairs[pair] = position
-            before = last << _SHIFT
 
     def find(self, tokens: list[int]) -> list[Recalled]:
         """The deepest match (of equals the latest), and the most frequent other continuation if there is one."""

@@ -1,12 +1,16 @@
 """Substitutions that an edit makes again and again, and the source text with them applied."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from specd.engine.propose.edit_source import LEXEME, Source, is_word
+from specd.engine.propose.edit_source import Source
+from specd.engine.propose.edit_text import LEXEME, is_word
 
 MOST_RULES = 256
+DENSE = 8  # lexemes that are looked at in the time that one place is looked up
+MOST_CHANGES = 16  # of the rules, that are looked through for one that matters
 
 
 @dataclass(eq=False)
@@ -56,6 +60,7 @@ class RuleBook:
         self._source = source
         self._by_first: dict[str, list[Rule]] = {}
         self.version = 0
+        self._changes: list[tuple[str, int]] = []  # of each version: (lexeme, -1), ("", lexeme index) or ("", -1): all
         self.written: dict[str, list[str]] = {}  # text of a one-word rule -> the words that it replaces
         self.aligned = False  # runs of blanks behind a longer name shrink, so that columns stay
 
@@ -85,7 +90,7 @@ class RuleBook:
         rules.sort(key=lambda each: (-len(each.pattern), each.left is None))
         if len(rule.pattern) == 1 and is_word(rule.text):
             self.written.setdefault(rule.text, []).append(rule.pattern[0])
-        self.version += 1
+        self._change(rule.pattern[0])
 
     def remove(self, rule: Rule) -> None:
         """Drop a rule; nothing happens if it is not in force."""
@@ -98,23 +103,42 @@ class RuleBook:
         words = self.written.get(rule.text, [])
         if rule.pattern[0] in words:
             words.remove(rule.pattern[0])
-        self.version += 1
+        self._change(rule.pattern[0])
+
+    def align(self) -> None:
+        """Runs of blanks behind a longer name shrink from now on."""
+        self.aligned = True
+        self._change()
 
     def keep(self, rule: Rule, at: int, *, wrong: bool) -> None:
         """From now on `rule` leaves lexeme `at` alone. `wrong`: the target kept the source there, which counts
         against the rule: it goes when it is wrong more than half as often as right."""
         rule.kept.add(at)
-        self.version += 1
+        self._change(at=at)
         if wrong:
             rule.wrong += 1
             if 2 * rule.wrong > rule.right + (2 if rule.seeded else 0):
                 self.remove(rule)
 
-    def touch(self, lexemes: list[str], extra: Rule | None = None) -> bool:
-        """A rule, or `extra`, might apply among these lexemes."""
-        if extra is not None and extra.pattern[0] in lexemes:
+    def _change(self, lexeme: str = "", at: int = -1) -> None:
+        self._changes.append((lexeme, at))
+        self.version += 1
+
+    def changed(self, since: int, first: int, last: int) -> bool:
+        """What `rewrite` says of the lexemes [first, last) may have changed since that version."""
+        if self.version - since > MOST_CHANGES:
             return True
-        return bool(self._by_first) and not self._by_first.keys().isdisjoint(lexemes)
+        places = self._source.places
+        for lexeme, at in self._changes[since:]:
+            if not lexeme:
+                if at < 0 or first <= at < last:
+                    return True
+                continue
+            stands = places.get(lexeme, ())
+            found = bisect_left(stands, first)
+            if found < len(stands) and stands[found] < last:
+                return True
+        return False
 
     def matching(self, at: int) -> Rule | None:
         """The rule that applies at a lexeme: the longest pattern, and of two the one bound to its left."""
@@ -123,14 +147,29 @@ class RuleBook:
                 return rule
         return None
 
+    def _sites(self, first: int, last: int, extra: Rule | None) -> list[int]:
+        """The lexemes among [first, last) at which a rule might apply, in order."""
+        heads = self._by_first
+        if extra is not None:
+            heads = {**heads, extra.pattern[0]: []}
+        if DENSE * len(heads) > last - first:
+            return [at for at, lexeme in enumerate(self._source.lexemes[first:last], first) if lexeme in heads]
+        found: list[int] = []
+        for lexeme in heads:
+            places = self._source.places.get(lexeme)
+            if places is not None:
+                begin = bisect_left(places, first)
+                found += places[begin : bisect_left(places, last, begin)]
+        found.sort()
+        return found
+
     def rewrite(self, first: int, last: int, extra: Rule | None = None) -> list[Piece]:
         """The source lexemes [first, last) under the rules; `extra` goes before them."""
-        source, by_first = self._source, self._by_first
+        source = self._source
         lexemes, starts = source.lexemes, source.starts
-        head = None if extra is None else extra.pattern[0]
         pieces: list[Piece] = []
         at = copied = first
-        for index in [i for i, lexeme in enumerate(lexemes[first:last], first) if lexeme in by_first or lexeme == head]:
+        for index in self._sites(first, last, extra):
             if index < at:
                 continue
             rule = extra if extra is not None and extra.fits(source, index) else self.matching(index)

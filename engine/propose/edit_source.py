@@ -1,102 +1,26 @@
 """The text an edit starts from, cut for drafting: lexemes to align by, units to tokenize by, and where everything
 stands.
-
-All text inside the edit proposer is *byte text*: a str with one character for each UTF-8 byte (latin-1), since a
-token may end in the middle of a character.
 """
 
 import re
-import string
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from math import log2
-from typing import Protocol
 
-LEXEME = re.compile(  # at most 200 bytes: no step may pay for a longer one
-    r"[A-Za-z_\x80-\xff][A-Za-z0-9_\x80-\xff]{0,199}|[0-9]{1,200}|\n|[ \t\r\f\v]{1,200}|.", re.DOTALL
-)
+from specd.engine.propose.edit_text import LEXEME, TokenText, is_word, quoted, seams_of, to_bytes
+
 MOST_BYTES = 1 << 18  # of predicted text; no context window holds an answer longer than that
 MOST_PLACES = 32  # of one lexeme that a search looks at
 MOST_BITS = 12.0  # that one lexeme can tell
 KEY = 80  # bytes of a line that a search by its beginning compares
-LEAST_QUOTED = 200  # bytes: shorter texts are tokenized at once
 LONG_UNIT = 256  # bytes: longer units are cut
 SHORT_UNIT = 64  # bytes that the pieces of a long one have at least, and that the next good place is sought among
+BLOCK = 32  # tokens of the units that are rewritten together, at least
 
 _CUT_BEHIND = re.compile(r"\n(?=[ \t\r\f\v]*[^\s])")  # line end | indentation, text
 _CUT_BEFORE = re.compile(r"(?=\r?\n[ \t\f\v]*[^\s])")  # | line end, indentation, text
-
-
-class TextTokenizer(Protocol):
-    """What the edit proposer asks of a tokenizer; `specd.engine.tokenizer.Tokenizer` is one."""
-
-    def encode(self, text: str) -> list[int]: ...
-    def token_bytes(self, token: int) -> bytes: ...
-
-
-def to_bytes(text: str) -> str:
-    """str -> byte text. What UTF-8 cannot hold (lone surrogates) becomes "?"."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("latin-1")
-
-
-def from_bytes(text: str) -> str:
-    """Byte text -> str, without the bytes of characters that are cut off."""
-    return text if text.isascii() else text.encode("latin-1").decode("utf-8", "ignore")
-
-
-def is_word(lexeme: str) -> bool:
-    """True for an identifier, a keyword, a run of letters; not for a number."""
-    first = lexeme[:1]
-    return first.isalpha() or first == "_" or first >= "\x80"
-
-
-_LETTERS = frozenset(string.ascii_letters)
-_MARKS = frozenset(map(chr, range(128))) - _LETTERS
-
-
-def seams_of(text: str, places: Iterable[int]) -> list[int]:
-    """Those of the places across which no byte-level tokenizer in use merges: a letter stands before, none behind."""
-    size, letters, marks = len(text), _LETTERS, _MARKS
-    return [at for at in places if at == 0 or at == size or (text[at - 1] in letters and text[at] in marks)]
-
-
-class TokenText(dict[int, str]):
-    """Token id -> its byte text, filled as ids are asked for."""
-
-    def __init__(self, tokenizer: TextTokenizer) -> None:
-        super().__init__()
-        self._tokenizer = tokenizer
-
-    def __missing__(self, token: int) -> str:
-        text = self[token] = self._tokenizer.token_bytes(token).decode("latin-1")
-        return text
-
-    def join(self, tokens: Iterable[int]) -> str:
-        return "".join(map(self.__getitem__, tokens))
-
-    def encode(self, text: str) -> list[int]:
-        """Byte text -> token ids."""
-        return self._tokenizer.encode(from_bytes(text)) if text else []
-
-
-def quoted(text: str, known: Sequence[int], tokens: TokenText) -> list[int]:
-    """The tokens of `text` with those of its lines but the first and the last taken from `known`; none if they do not
-    stand there in one piece, or would not be cut there as they are in `text`."""
-    begin, end = text.find("\n") + 1, text.rfind("\n") + 1
-    if end - begin < LEAST_QUOTED or not known:
-        return []
-    parts = list(map(tokens.__getitem__, known))
-    at = "".join(parts).rfind(text[begin:end])
-    borders = [0, *accumulate(map(len, parts))]
-    first, last = bisect_left(borders, at), bisect_left(borders, at + end - begin)
-    if at < 0 or borders[first] != at or borders[last] != at + end - begin:
-        return []
-    head, tail = tokens.encode(text[:begin]), tokens.encode(text[end:])
-    ids = [*head, *known[first:last], *tail]
-    start, stop = text.find("\n", begin) + 1, text.rfind("\n", begin, end - 1) + 1
-    near = tokens.encode(text[:start])[:-1], tokens.encode(text[stop:])[1:]  # what is cut off may be cut otherwise
-    return ids if ids[: len(near[0])] == near[0] and ids[len(ids) - len(near[1]) :] == near[1] else []
 
 
 class Source:
@@ -105,7 +29,8 @@ class Source:
     A *unit* is a line with its end and the blank lines behind it; or, for tokenizers that glue a line end to the
     indentation that follows, a line end and the line behind it: pieces whose tokens, one after the other, are the
     tokens of the whole. A line of more than LONG_UNIT bytes is cut at lexemes, where tokens cannot reach across if
-    there is such a place: what a step costs grows with the unit that it is in.
+    there is such a place: what a step costs grows with the unit that it is in. A *block* is some units, BLOCK tokens or
+    a few more.
     """
 
     def __init__(self, text: str, tokens: TokenText, known: Sequence[int] = ()) -> None:
@@ -139,11 +64,18 @@ class Source:
         self.cut_behind = sum(cut in ends for cut in behind) >= sum(cut in ends for cut in before)
         cuts = self._cut_long([cut for cut in (behind if self.cut_behind else before) if cut in ends], ends)
         self.unit_starts = [0, *cuts]
-        borders = [0, *(ends[cut] for cut in cuts), len(ids)]
-        self.unit_tokens = [ids[a:b] for a, b in pairwise(borders)]
-        self.tokens = ids
+        self.tokens = array("i", ids)
+        self.token_starts = [0, *behind_each]  # byte offset of each token, and of the end
         self.token_at = {0: 0, **ends}  # byte offset -> index of the token that begins there
-        self.seams = seams_of(self.text, self.token_at)  # of those offsets, in order
+        seams = seams_of(self.text, self.token_at)
+        self.cuts = frozenset(self.unit_starts).difference(seams)  # seams only if the source stands before them
+        self.seams = sorted([*seams, *self.cuts])
+        self.block_starts = [0]  # first unit of each block
+        begin = 0
+        for unit, cut in enumerate(cuts, 1):
+            if ends[cut] - begin >= BLOCK:
+                begin = ends[cut]
+                self.block_starts.append(unit)
 
     def _cut_long(self, cuts: list[int], ends: dict[int, int]) -> list[int]:
         """`cuts` and those that long units need. ends: the bytes behind a token."""
@@ -167,6 +99,11 @@ class Source:
     def unit_at(self, offset: int) -> int:
         """The unit that holds the byte at `offset`."""
         return max(bisect_right(self.unit_starts, offset) - 1, 0)
+
+    def block_end(self, unit: int) -> int:
+        """The unit behind the block that holds `unit`."""
+        block = bisect_right(self.block_starts, unit)
+        return self.block_starts[block] if block < len(self.block_starts) else len(self.unit_starts)
 
     def unit_end(self, unit: int) -> int:
         """Byte offset behind a unit."""
