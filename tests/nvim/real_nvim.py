@@ -19,6 +19,7 @@ ENABLE = "vim.lsp.config('specd', { cmd = CMD })  vim.lsp.enable('specd')"
 NOTHING = "vim.lsp.config('specd', { cmd = CMD })"
 LISTEN = """
 _G.said, _G.prompted = {}, {}
+_G.stock_notify = vim.notify
 vim.notify = function(message, level) table.insert(_G.said, { message, level or vim.log.levels.INFO }) end
 """
 
@@ -68,6 +69,29 @@ class Nvim:
         self.api.command(f"edit {file}")
         wait_for(self.is_attached)
         return file
+
+    def show(self, columns: int = 80, lines: int = 24) -> None:
+        """Attach a screen, so that Neovim draws, and waits where it would for a user."""
+        self.api.ui_attach(columns, lines, rgb=True)
+
+    def waits_for_a_key(self) -> bool:
+        """Whether it shows "Press ENTER"; then gives it one, since it hears nothing else until then."""
+        waits = bool(self.api.request("nvim_get_mode")["blocking"])
+        if waits:
+            self.api.input("<CR>")
+        return waits
+
+    def row(self, number: int) -> str:
+        """What can be read in a row of the screen, which count from 1."""
+        code = """
+        vim.cmd.redraw()
+        local cells = {}
+        for column = 1, vim.o.columns do
+          cells[column] = vim.fn.screenstring(..., column)
+        end
+        return table.concat(cells)
+        """
+        return str(self.lua(code, number)).rstrip()
 
     def lua(self, code: str, *args: Any) -> Any:
         return self.api.exec_lua(code, *args)

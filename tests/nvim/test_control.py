@@ -140,7 +140,7 @@ def test_revert_takes_back_all_but_what_was_changed_since_as_one_undo_step(nvim:
     nvim.api.command("silent! %s/trace(grid: Mesh)/trace(mine: Mesh)/")
     before = nvim.text
     nvim.api.command("SpecdRevert")
-    assert "took 2 hunks back; left lines 16, which changed since" in nvim.wait_said("took")
+    assert "took 2 hunks back; left line 16, which changed since" in nvim.wait_said("took")
     expected = GRID.replace("trace(grid: Grid)", "trace(mine: Mesh)")
     assert nvim.text == expected + "# mine\n"
     wait_for(lambda: nvim.hunks() == [])

@@ -77,7 +77,7 @@ def test_the_latency_line_is_in_the_log_and_the_log_starts_anew_when_it_is_long(
 def test_info_says_what_runs(nvim: Nvim) -> None:
     nvim.api.command("SpecdInfo")
     wait_for(lambda: "daemon" in nvim.text)
-    assert f"server   specd {__version__}, attached to 1 buffers" in nvim.text
+    assert f"server   specd {__version__}, attached to 1 buffer," in nvim.text
     assert re.search(r"daemon   specd \S+, pid \d+, ready, up \d+ s, \d+ MiB resident\njobs     0 at work", nvim.text)
     assert f"log      {nvim.home.log}" in nvim.text
     nvim.api.input("q")
@@ -91,7 +91,7 @@ def test_checkhealth_finds_program_daemon_and_maps(start: StartNvim) -> None:
     report = at.text
     assert f"✅ OK specd {__version__} at " in report
     assert re.search(r"✅ OK daemon   specd \S+, pid \d+, ready", report)
-    assert re.search(r"OK client \d+: server \S+, 1 buffers", report)
+    assert re.search(r"OK client \d+: server \S+, 1 buffer\n", report)
     assert 'ERROR setting "strem" is not known' in report
     assert "WARNING <F5> (mode n) waits 'timeoutlen' for <F5>x" in report
     assert re.search(r"OK device: cpu", report)
@@ -112,6 +112,16 @@ def test_a_server_that_ends_at_once_is_said(start: StartNvim) -> None:
     at = start(config="require('specd').setup({ cmd = { 'false' }, enable = false })", attached=False)
     at.api.command("SpecdRewrite! at once")
     assert "the language server ended as soon as it was started" in at.wait_said("ended")
+
+
+def test_a_program_that_does_not_answer_is_said_by_checkhealth(start: StartNvim) -> None:
+    """Its child still holds its output when it is ended, so that there is no end of it to be seen."""
+    program = "{ 'sh', '-c', 'sleep 600; true', 'lsp' }"
+    at = start(config=f"require('specd').setup({{ cmd = {program}, enable = false }})", attached=False)
+    at.lua("require('specd.health').timeout_ms = 300")
+    at.api.command("checkhealth specd")
+    assert "--version` fails" in at.text
+    assert "no answer in 0.3 s" in at.text
 
 
 def test_the_help_has_every_command_map_and_setting(nvim: Nvim, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ def test_a_conflict_is_a_diagnostic_and_settled_from_the_menu_as_an_undo_step_of
     wait_for(lambda: "class Mesh" in nvim.text)
     nvim.api.command("16s/)/, mine)/")
     message = nvim.wait_said()
-    assert "the text changed under the rewrite: 1 of 3 hunks not applied (lines 16)" in message
+    assert "the text changed under the rewrite: 1 of 3 hunks not applied (line 16)" in message
     mine = MESH.replace("(grid: Mesh)", "(grid: Grid, mine)")
     assert nvim.text == mine
     wait_for(lambda: nvim.lua("return #vim.diagnostic.get(0)") == 1)

@@ -11,16 +11,21 @@ function M.of(bufnr)
   return vim.lsp.get_clients({ bufnr = bufnr, name = 'specd' })[1]
 end
 
---- Why no server can work on this buffer; nil if one can.
+--- Why this buffer's text cannot be told to a server; nil if it can.
 ---@param bufnr integer
 ---@return string?
-local function refusal(bufnr)
+function M.unfit(bufnr)
   if vim.bo[bufnr].buftype ~= '' then
     return 'this buffer is not a file; open one'
   end
   if vim.api.nvim_buf_get_name(bufnr) == '' then
     return 'the buffer has no name, so an edit could not find it again; give it one first (:file NAME)'
   end
+end
+
+--- Why no server can be started; nil if one can.
+---@return string?
+local function missing()
   local config = vim.lsp.config.specd
   if not config or not config.cmd then
     return "lsp/specd.lua is not in 'runtimepath'; see :checkhealth specd"
@@ -39,7 +44,7 @@ function M.ensure(bufnr, done)
   if client then
     return done(client)
   end
-  local reason = refusal(bufnr)
+  local reason = M.unfit(bufnr) or missing()
   if reason then
     return done(nil, reason)
   end
@@ -60,8 +65,8 @@ end
 ---@param done fun(client?: vim.lsp.Client, reason?: string)
 function M._wait(bufnr, id, deadline, done)
   local client = vim.lsp.get_client_by_id(id)
-  if not vim.api.nvim_buf_is_valid(bufnr) then
-    return
+  if not vim.api.nvim_buf_is_loaded(bufnr) then
+    return done(nil, 'the buffer was closed')
   end
   if client and client.initialized and client.attached_buffers[bufnr] then
     return done(client)

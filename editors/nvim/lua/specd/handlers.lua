@@ -6,7 +6,7 @@ local M = {}
 local function show(params)
   local levels = { vim.log.levels.ERROR, vim.log.levels.WARN }
   require('specd.log').write(params.type, params.message)
-  vim.notify(params.message, levels[params.type] or vim.log.levels.INFO, { title = 'specd' })
+  require('specd.say').say(params.message, levels[params.type])
 end
 
 ---@type table<string,lsp.Handler>
@@ -41,5 +41,26 @@ M.commands = {
     require('specd').rewrite_asked(ctx.bufnr, asked, ctx.version)
   end,
 }
+
+-- Neovim tells a server of changed lines only, so that a text whose line ends have changed is another one there.
+vim.api.nvim_create_autocmd('OptionSet', {
+  group = vim.api.nvim_create_augroup('specd.sync', {}),
+  pattern = { 'fileformat', 'endofline' },
+  desc = 'specd: the server hears of other line ends',
+  callback = function()
+    local bufnr = vim.api.nvim_get_current_buf()
+    local client = require('specd.client').of(bufnr)
+    if client then
+      local ends = { dos = '\r\n', unix = '\n', mac = '\r' }
+      local line_end = ends[vim.bo[bufnr].fileformat]
+      local lines = vim.api.nvim_buf_get_lines(bufnr, 0, -1, true)
+      local text = table.concat(lines, line_end) .. (vim.bo[bufnr].endofline and line_end or '')
+      client:notify('textDocument/didChange', {
+        textDocument = { uri = vim.uri_from_bufnr(bufnr), version = vim.lsp.util.buf_versions[bufnr] },
+        contentChanges = { { text = text } },
+      })
+    end
+  end,
+})
 
 return M

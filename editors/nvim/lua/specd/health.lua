@@ -2,17 +2,20 @@
 
 local M = {}
 
+M.timeout_ms = 30000 -- `specd doctor` loads torch
+
 local health = vim.health
-local TIMEOUT_MS = 30000 -- `specd doctor` loads torch
 
 ---@param cmd string[]
 ---@return { code: integer, out: string }
 local function run(cmd)
   local ok, done = pcall(function()
-    return vim.system(cmd, { text = true, timeout = TIMEOUT_MS }):wait()
+    return vim.system(cmd, { text = true, timeout = M.timeout_ms }):wait()
   end)
   if not ok then
     return { code = 127, out = tostring(done) }
+  elseif not done or done.code == 124 then -- nil: a child of its own still holds its output
+    return { code = 124, out = ('no answer in %g s'):format(M.timeout_ms / 1000) }
   end
   return { code = done.code, out = vim.trim(done.code == 0 and done.stdout or (done.stderr or '') .. (done.stdout or '')) }
 end
@@ -44,8 +47,8 @@ local function check_editor()
   local clients = vim.lsp.get_clients({ name = 'specd' })
   for _, client in ipairs(clients) do
     local info = client.server_info or {}
-    local count = vim.tbl_count(client.attached_buffers)
-    health.ok(('client %d: server %s, %d buffers'):format(client.id, info.version or '?', count))
+    local buffers = require('specd.info').buffers(client)
+    health.ok(('client %d: server %s, %s'):format(client.id, info.version or '?', buffers))
     if client.flags.debounce_text_changes ~= 0 then
       health.warn('flags.debounce_text_changes is not 0, so hunks are refused while you type', {
         "leave it out of vim.lsp.config('specd', ...)",

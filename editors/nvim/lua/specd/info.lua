@@ -40,6 +40,13 @@ function M.daemon_lines(status)
   return lines
 end
 
+---@param client vim.lsp.Client
+---@return string
+function M.buffers(client)
+  local count = vim.tbl_count(client.attached_buffers)
+  return count == 1 and '1 buffer' or ('%d buffers'):format(count)
+end
+
 ---@param lines string[]
 local function show(lines)
   local bufnr = vim.api.nvim_create_buf(false, true)
@@ -66,10 +73,10 @@ function M.open()
     local server = client.server_info or {}
     local lines = {
       ('editor   Neovim %s'):format(version),
-      ('server   %s %s, attached to %d buffers, root %s'):format(
+      ('server   %s %s, attached to %s, root %s'):format(
         server.name or 'specd',
         server.version or '?',
-        vim.tbl_count(client.attached_buffers),
+        M.buffers(client),
         client.root_dir or 'none'
       ),
       ('log      %s (:SpecdLog)'):format(require('specd.log').path),

@@ -25,28 +25,33 @@ end
 ---@param instruction string
 ---@param more? { version?: integer, comment?: integer }
 local function start(bufnr, target, instruction, more)
+  local jobs = require('specd.jobs')
   require('specd.prompt').remember(instruction)
+  local job = jobs.open(bufnr, target:lines() or 0)
+  if not job then
+    return target:release()
+  end
   require('specd.client').ensure(bufnr, function(client, reason)
-    local jobs = require('specd.jobs')
-    if not target:is_held() then
-      return
-    end
-    local range, line = target:range(), target:lines()
+    local is_held = target:is_held()
+    local range = is_held and target:range() or nil
     target:release()
-    if not client then
-      return jobs.say(reason --[[@as string]], vim.log.levels.ERROR)
+    if not jobs.is_open(job) then
+      return -- cancelled while the server was being started
+    elseif not is_held then
+      return jobs.drop(job)
+    elseif not client then
+      return jobs.finish(job, reason --[[@as string]], vim.log.levels.ERROR)
     end
     jobs.start(
+      job,
       client,
-      bufnr,
       vim.tbl_extend('force', {
         uri = vim.uri_from_bufnr(bufnr),
         instruction = instruction,
         range = range,
         version = vim.lsp.util.buf_versions[bufnr],
         readonly = vim.bo[bufnr].readonly or not vim.bo[bufnr].modifiable,
-      }, more or {}),
-      line or 0
+      }, more or {})
     )
   end)
 end
@@ -56,6 +61,7 @@ end
 local function is_refused(bufnr)
   local jobs = require('specd.jobs')
   local reason = jobs.of(bufnr) and 'a rewrite of this buffer is under way; :SpecdCancel ends it'
+    or require('specd.client').unfit(bufnr)
     or (vim.bo[bufnr].readonly or not vim.bo[bufnr].modifiable)
       and 'the buffer is read-only; make it writable first (:set noreadonly modifiable)'
   if reason then
@@ -136,8 +142,10 @@ function M.cancel(all)
     return jobs.say('no rewrite is under way here' .. hint)
   end
   for _, one in ipairs(found) do
-    local client = vim.lsp.get_client_by_id(one.client_id)
-    if client then
+    local client = one.client_id and vim.lsp.get_client_by_id(one.client_id)
+    if not one.client_id then
+      jobs.finish(one, 'cancelled (by the user); nothing was changed', vim.log.levels.INFO)
+    elseif client then
       local arguments = { one.name and { job = one.name } or { uri = vim.uri_from_bufnr(one.bufnr) } }
       client:request('workspace/executeCommand', { command = 'specd.cancel', arguments = arguments }, function() end)
     end
@@ -205,14 +213,27 @@ function M.revert_hunk()
   vim.api.nvim_buf_set_lines(bufnr, placed.first, placed.last, false, placed.hunk.old)
 end
 
+---@return boolean
+local function has_hunks()
+  local count = #require('specd.marks').hunks(vim.api.nvim_get_current_buf())
+  if count == 0 then
+    require('specd.jobs').say('no hunk is marked here')
+  end
+  return count > 0
+end
+
 --- Show the old text of the marked hunks, or hide it.
 function M.toggle_old()
-  require('specd.marks').toggle_old(vim.api.nvim_get_current_buf())
+  if has_hunks() then
+    require('specd.marks').toggle_old(vim.api.nvim_get_current_buf())
+  end
 end
 
 --- Remove the marks of hunks; their text stays.
 function M.dismiss()
-  require('specd.marks').dismiss(vim.api.nvim_get_current_buf())
+  if has_hunks() then
+    require('specd.marks').dismiss(vim.api.nvim_get_current_buf())
+  end
 end
 
 --- For `expr` maps: an operator that asks for the instruction.

@@ -3,12 +3,13 @@
 local apply = require('specd.apply')
 local changes = require('specd.changes')
 local marks = require('specd.marks')
+local say = require('specd.say').say
 
 local M = {}
 
 ---@class specd.Job
 ---@field bufnr integer
----@field client_id integer
+---@field client_id? integer nil while the server is being started
 ---@field name? string the server's name of it, once it is known
 ---@field text string progress, for status lines
 
@@ -29,8 +30,7 @@ local levels = {
 ---@param message string
 ---@param level? integer
 function M.say(message, level)
-  message = message:gsub('specd%.revert', ':SpecdRevert')
-  vim.notify('specd: ' .. message, level or vim.log.levels.INFO, { title = 'specd' })
+  say('specd: ' .. message:gsub('specd%.revert', ':SpecdRevert'), level)
 end
 
 ---@param bufnr integer
@@ -69,22 +69,44 @@ function M._unfollow(bufnr)
   end
 end
 
---- Ask the server for a rewrite. params: of `specd/rewrite`.
----@param client vim.lsp.Client
+--- Take up a rewrite of the buffer, before there is a server for it. One that is under way is told to the user.
 ---@param bufnr integer
----@param params table
 ---@param line integer where progress is shown until the region is known
-function M.start(client, bufnr, params, line)
+---@return specd.Job?
+function M.open(bufnr, line)
   if running[bufnr] then
-    return M.say('a rewrite of this buffer is under way; :SpecdCancel ends it', vim.log.levels.WARN)
+    M.say('a rewrite of this buffer is under way; :SpecdCancel ends it', vim.log.levels.WARN)
+    return nil
   end
-  local job = { bufnr = bufnr, client_id = client.id, text = 'starting' } ---@type specd.Job
+  local job = { bufnr = bufnr, text = 'starting' } ---@type specd.Job
   running[bufnr] = job
+  marks.show_progress(bufnr, 'specd: ' .. job.text, line)
+  return job
+end
+
+---@param job specd.Job
+function M.is_open(job)
+  return running[job.bufnr] == job
+end
+
+--- It comes to nothing, and that need not be told.
+---@param job specd.Job
+function M.drop(job)
+  running[job.bufnr] = nil
+  marks.hide_region(job.bufnr)
+end
+
+--- Ask the server for it. params: of `specd/rewrite`.
+---@param job specd.Job
+---@param client vim.lsp.Client
+---@param params table
+function M.start(job, client, params)
+  local bufnr = job.bufnr
+  job.client_id = client.id
   apply.separate(bufnr)
   marks.dismiss(bufnr)
   M._unfollow(bufnr)
   follow(bufnr)
-  marks.show_progress(bufnr, 'specd: ' .. job.text, line)
   local sent = client:request('specd/rewrite', params, function(err, result)
     if running[bufnr] ~= job then
       return
@@ -101,9 +123,8 @@ end
 ---@param message string
 ---@param level integer
 function M.finish(job, message, level)
-  running[job.bufnr] = nil
+  M.drop(job)
   apply.separate(job.bufnr)
-  marks.hide_region(job.bufnr)
   M.say(message, level)
 end
 
@@ -196,7 +217,7 @@ vim.api.nvim_create_autocmd('LspDetach', {
       return
     end
     local job = running[event.buf]
-    if job and client:is_stopped() then -- else it answers, that the document was closed
+    if job and job.client_id == client.id and client:is_stopped() then -- else it answers, that the document was closed
       M.finish(job, 'the language server has gone; what it has changed so far stays', vim.log.levels.WARN)
     end
     M._unfollow(event.buf)

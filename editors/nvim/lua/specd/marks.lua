@@ -126,7 +126,9 @@ end
 ---@param id integer
 function M._remove(bufnr, id)
   api.nvim_buf_del_extmark(bufnr, hunk_ns, id)
-  api.nvim_buf_del_extmark(bufnr, old_ns, id)
+  if api.nvim_buf_del_extmark(bufnr, old_ns, id) then
+    api.nvim__redraw({ buf = bufnr, valid = false })
+  end
   hunks[bufnr][id] = nil
 end
 
@@ -179,12 +181,29 @@ function M.dismiss(bufnr)
   end
 end
 
+--- Neovim draws lines above a buffer's first one only in a window that has been told of them ("filler" lines), and may
+--- leave rows where they were when such lines go.
+---@param bufnr integer
+---@param filler integer lines above the first one
+local function redraw(bufnr, filler)
+  for _, window in ipairs(vim.fn.win_findbuf(bufnr)) do
+    api.nvim_win_call(window, function()
+      if vim.fn.line('w0') == 1 then
+        vim.fn.winrestview({ topline = 1, topfill = filler })
+      end
+    end)
+  end
+  api.nvim__redraw({ buf = bufnr, valid = false })
+end
+
 --- Show the old lines above each hunk, or hide them.
 ---@param bufnr integer
 function M.toggle_old(bufnr)
   if #api.nvim_buf_get_extmarks(bufnr, old_ns, 0, -1, { limit = 1 }) > 0 then
-    return api.nvim_buf_clear_namespace(bufnr, old_ns, 0, -1)
+    api.nvim_buf_clear_namespace(bufnr, old_ns, 0, -1)
+    return redraw(bufnr, 0)
   end
+  local filler = 0
   for _, placed in ipairs(M.hunks(bufnr)) do
     local lines = vim.tbl_map(function(line)
       return { { line == '' and ' ' or line, 'SpecdOld' } }
@@ -192,7 +211,9 @@ function M.toggle_old(bufnr)
     local row = math.min(placed.first, api.nvim_buf_line_count(bufnr) - 1)
     local above = row == placed.first
     api.nvim_buf_set_extmark(bufnr, old_ns, row, 0, { id = placed.id, virt_lines = lines, virt_lines_above = above })
+    filler = filler + (above and row == 0 and #lines or 0)
   end
+  redraw(bufnr, filler)
 end
 
 return M
