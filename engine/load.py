@@ -89,9 +89,22 @@ def capture(model: Qwen3, taps: Sequence[int] = (), progress: Progress | None = 
     graphs.capture_steps(static_step.StaticStep(model, taps), progress)
 
 
-def _drafter_config(folder: Path, target: ModelConfig) -> ModelConfig | DFlashConfig:
-    is_model = read_json(folder / "config.json").get("architectures") != ["DFlashDraftModel"]
-    return model_config(folder) if is_model else dflash_config(folder, target)
+def _part(progress: Progress | None, start: float, end: float) -> Progress | None:
+    """Progress of a part of the work, from `start` to `end` of the whole."""
+    return progress and (lambda fraction, words: progress(start + (end - start) * fraction, words))
+
+
+def _drafter_configs(drafters: Sequence[str | Path], target: ModelConfig) -> list[ModelConfig | DFlashConfig]:
+    """Of those that can be read: what is wrong with the others is told when they are loaded."""
+    configs: list[ModelConfig | DFlashConfig] = []
+    for drafter in drafters:
+        try:
+            folder = resolve(drafter)
+            is_dflash = read_json(folder / "config.json").get("architectures") == ["DFlashDraftModel"]
+            configs.append(dflash_config(folder, target) if is_dflash else model_config(folder))
+        except ModelError as error:
+            log.debug("%s: %s", drafter, error)
+    return configs
 
 
 def _sized(
@@ -133,20 +146,22 @@ def load(
     tokenizer = Tokenizer(folder)
     place = pick_device(device)
     kind = pick_dtype(dtype, place)
-    beside = [_drafter_config(resolve(drafter), config) for drafter in drafters] if place.type == "cuda" else []
-    if place.type == "cuda":
+    on_gpu = place.type == "cuda"
+    beside = _drafter_configs(drafters, config) if on_gpu else []
+    if on_gpu:
         engine = _sized(engine or EngineConfig(prefill_chunk=GPU_CHUNK), config, beside, place, kind)
     widened = place.type == "cpu" and kind == torch.float32 and cpu.load() is not None
     try:
-        weights = load_weights(folder, config, device=place, dtype=kind, keep_bfloat16=widened, progress=progress)
+        told = _part(progress, 0.0, 0.8) if on_gpu else progress
+        weights = load_weights(folder, config, device=place, dtype=kind, keep_bfloat16=widened, progress=told)
     except torch.OutOfMemoryError:
         raise OutOfMemory(
             f"the weights of {folder.name} do not fit the memory of {place}; use a smaller model"
         ) from None
     model = Qwen3(config, weights, engine=engine, vocab_limit=tokenizer.vocab_size)
-    if place.type == "cuda" and steps:
+    if on_gpu and steps:
         taps = next((drafter.target_layer_ids for drafter in beside if isinstance(drafter, DFlashConfig)), ())
-        capture(model, taps, progress)
+        capture(model, taps, _part(progress, 0.8, 1.0))
     if progress:
         progress(1.0, "ready")
     end = tokenizer.token_id("<|im_end|>")

@@ -40,7 +40,8 @@ def load_model(key: ModelKey, settings: Settings, progress: Callable[[float, str
         def weights(fraction: float, message: str) -> None:
             progress(0.1 + 0.8 * fraction, message)
 
-        loaded = engine.load(key.path, device=key.device, dtype=key.dtype, progress=weights)
+        drafters = [name for name in (key.draft, key.dflash) if name]
+        loaded = engine.load(key.path, device=key.device, dtype=key.dtype, progress=weights, drafters=drafters)
         progress(0.9, "loading the drafters")
         with engine_errors("the draft model (--draft)"):
             draft = draft_model.load_draft_model(key.draft, loaded) if key.draft else None
