@@ -46,6 +46,7 @@ PLANS = {  # of attention, by rows: R, warps, stages
     64: [(64, 4, 2), (64, 4, 4), (128, 8, 3)],
     128: [(64, 4, 2), (64, 4, 4), (128, 8, 3)],
 }
+WHOLES = [(64, 4, 2), (64, 4, 3), (128, 8, 2), (128, 8, 3)]  # the same of attention in one program
 EARLY = (0, 1, 2)
 PAGE = 64
 STARTED = time.monotonic()
@@ -234,6 +235,7 @@ def main() -> None:
     if "sweep" in parts:
         jobs += [shared(job) for job in tiles]
     if "attention" in parts:
+        jobs += [("whole", HEADS, GROUPS, SIZE, plan, 256) for plan in WHOLES]
         jobs += [
             ("attention", HEADS, GROUPS, SIZE, torch.bfloat16, rows, mode, 256, plan)
             for rows in ROWS
@@ -270,7 +272,7 @@ def main() -> None:
         results["attention"] = attention_times(model)
         save()
     if "step" in parts:
-        results["step"] = step_times(model)
+        results["step"] = step_times(model, results.get("sweep", {}))
         save()
     say("done")
 
@@ -292,6 +294,16 @@ def attention_times(model: Model) -> dict[str, float]:
                 attention.plan = lambda *_, plan=plan: plan
                 found[f"{context} {rows} {plan}"] = graph_us(layers, 5) / LAYERS
         attention.plan = kept
+        programs, many, whole = attention.PROGRAMS, attention.MANY, attention.WHOLE
+        for count in (132, 264, 640) if rows > 16 else ():
+            with tried(("attention", context, rows, count)):
+                attention.PROGRAMS = count
+                found[f"{context} {rows} programs {count}"] = graph_us(layers, 5) / LAYERS
+        for plan in WHOLES if rows > 16 else ():
+            with tried(("attention", context, rows, "whole", plan)):
+                attention.MANY, attention.WHOLE = 0, plan
+                found[f"{context} {rows} whole {plan}"] = graph_us(layers, 5) / LAYERS
+        attention.PROGRAMS, attention.MANY, attention.WHOLE = programs, many, whole
         with tried(("tree attention", context, rows)):
             found[f"{context} {rows} tree"] = graph_us(functools.partial(layers, lanes), 5) / LAYERS
     for key, us in found.items():
@@ -309,7 +321,23 @@ def attention_times(model: Model) -> dict[str, float]:
     return found
 
 
-def step_times(model: Model) -> dict[str, float]:
+def best_tiles(swept: dict[str, Any]) -> dict[tuple[int, int], tuple[int, dict[int, Tile]]]:
+    """By columns and depth: the splits that are fastest over 1, 64 and 128 rows together, and the tiles by rows."""
+    found: dict[tuple[int, int], tuple[int, dict[int, Tile]]] = {}
+    for name, shape in WEIGHTS.items():
+        measured = {key: value for key, value in swept.items() if key.split()[0] == name}
+        cost: dict[int, float] = {}
+        for key, value in measured.items():
+            splits, rows = (int(part) for part in key.split()[1:])
+            cost[splits] = cost.get(splits, 0.0) + (value[0][0] if rows <= 128 else value[0][0] / 100)
+        if cost:
+            splits = min(cost, key=lambda key: cost[key])
+            tiles = {int(k.split()[2]): Tile(**v[0][1]) for k, v in measured.items() if k.split()[1] == str(splits)}
+            found[shape] = splits, tiles
+    return found
+
+
+def step_times(model: Model, swept: dict[str, Any]) -> dict[str, float]:
     """Milliseconds of a whole step's forward pass and head, and without some of its parts."""
     ops, found, kept = CudaOps(), {}, cuda.tile_for
     x, base, rope, slots = model.inputs(1, 2048)
@@ -319,7 +347,24 @@ def step_times(model: Model) -> dict[str, float]:
             ms = graph_us(lambda: model.step(ops, x, base, rope, slots)) / 1000
             found[f"2048 1 early {early}"] = ms
             say(f"step M 1, early {early}: {ms:.3f} ms")
-    cuda.tile_for = kept
+    best, kept_splits = best_tiles(swept), cuda.splits_for
+    if len(best) == len(WEIGHTS):
+
+        def best_tile(rows: int, columns: int, depth: int, *_: object, gated: bool = False) -> Tile:
+            return best[columns, depth][1][1 if rows <= 16 else 64 if rows <= 64 else 128 if rows <= 128 else 2048]
+
+        say("best", {shape: splits for shape, (splits, _) in best.items()})
+        for early in EARLY[:2]:
+            cuda.tile_for = lambda *a, early=early, **k: replace(best_tile(*a, **k), early=early)
+            cuda.splits_for = lambda columns, depth, gated=False: 1 if gated else best[columns, depth][0]
+            for rows in (1, 16, 64, 128, 2048) if early == 0 else (1,):
+                x, base, rope, slots = model.inputs(rows, 2048 if rows <= 128 else 0)
+                with tried(("best step", rows)):
+                    parts = frozenset({"head"} if rows > 128 else ())
+                    ms = graph_us(lambda: model.step(ops, x, base, rope, slots, leave=parts), 5) / 1000  # noqa: B023
+                    found[f"best {rows} early {early}"] = ms
+                    say(f"step with the sweep's best tiles, M {rows} early {early}: {ms:.3f} ms")
+    cuda.tile_for, cuda.splits_for = kept, kept_splits
     for context, rows in [(2048, m) for m in (1, 2, 4, 8, 16, 32, 64, 128)] + [(16384, 1), (16384, 16)]:
         x, base, rope, slots = model.inputs(rows, context)
         with tried(("step", context, rows)):

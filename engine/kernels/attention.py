@@ -22,6 +22,8 @@ from torch import Tensor
 from specd.engine.kernels.launch import constant, options, start, trigger
 
 _SMALL, _KNEE, _LARGE = 256, 4096, 512
+MANY = 256  # rows; whole_kernel takes more
+WHOLE = (128, 8, 2)  # its R, warps and stages
 PROGRAMS = 320  # wanted of partial_kernel: more than its splits per tile are not of use
 KEYS = constant(64)  # of a block
 SMALL = constant(_SMALL)  # keys of a split among the first KNEE positions
@@ -156,10 +158,10 @@ def _split(
 def partial_kernel(
     q_ptr, k_ptr, v_ptr, table_ptr, base_ptr, stop_ptr, spans_ptr, acc_ptr, state_ptr, rows, pages,
     MODE: tl.constexpr, PAGE: tl.constexpr, GROUP: tl.constexpr, GROUPS: tl.constexpr, D: tl.constexpr,
-    BD: tl.constexpr, R: tl.constexpr, SCALE: tl.constexpr, PROGRAMS: tl.constexpr, STAGES: tl.constexpr,
+    BD: tl.constexpr, R: tl.constexpr, SCALE: tl.constexpr, STAGES: tl.constexpr,
     PDL: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Every PROGRAMS-th split of one tile of rows -> acc [S, rows x HEADS, D], state [S, rows x HEADS, 2] float32.
+    """Every n-th split (n programs) of one tile of rows -> acc [S, rows x HEADS, D], state [S, rows x HEADS, 2] float32.
 
     MODE "chain": row m sees base + m + 1 positions. "tree": the whole blocks before `base`. "span": positions from
     *base to before *stop, of them spans [rows, 2] int64 ("spans") or all.
@@ -185,7 +187,7 @@ def partial_kernel(
             low = tl.maximum(low, tl.load(spans_ptr + 2 * row, mask=exists, other=0).to(tl.int32))
             high = tl.minimum(high, tl.load(spans_ptr + 2 * row + 1, mask=exists, other=0).to(tl.int32))
     lane = tl.arange(0, BD)
-    for split in range(tl.program_id(1), _split_at(last - 1) + 1, PROGRAMS):
+    for split in range(tl.program_id(1), _split_at(last - 1) + 1, tl.num_programs(1)):
         first = _split_start(split)
         end = tl.minimum(_split_start(split + 1), last)
         if MODE == "span" or MODE == "spans":
@@ -365,7 +367,7 @@ def _split_attention(
     partial_kernel[(tiles, programs)](
         q, k_cache, v_cache, table, base, stop, extra, acc, state, rows, table.shape[0],
         MODE=mode, PAGE=page, GROUP=per, GROUPS=groups, D=size, BD=block, R=tile, SCALE=_scale(size),
-        PROGRAMS=programs, STAGES=stages, **options(warps),
+        STAGES=stages, **options(warps),
     )  # fmt: skip
     if mode == "tree":
         tail_kernel[(rows, groups)](
@@ -388,11 +390,11 @@ def attention(
     groups = k_cache.shape[-2]
     if lanes is not None:
         return _split_attention(q, k_cache, v_cache, table, page, "tree", base, base, lanes)
-    if rows <= 256:
+    if rows <= MANY:
         return _split_attention(q, k_cache, v_cache, table, page, "chain", base, base, base)
     out = torch.empty_like(q)
     per = heads // groups
-    tile, warps, stages = (32, 4, 2) if q.dtype == torch.float32 else (128, 8, 2)
+    tile, warps, stages = (32, 4, 2) if q.dtype == torch.float32 else WHOLE
     whole_kernel[(triton.cdiv(rows * per, tile) * groups,)](
         q, k_cache, v_cache, table, base, out, rows, table.shape[0],
         PAGE=page, GROUP=per, GROUPS=groups, D=size, BD=triton.next_power_of_2(size), R=tile, SCALE=_scale(size),
