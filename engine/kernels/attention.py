@@ -161,7 +161,7 @@ def partial_kernel(
     BD: tl.constexpr, R: tl.constexpr, SCALE: tl.constexpr, STAGES: tl.constexpr,
     PDL: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Every n-th split (n programs) of one tile of rows -> acc [S, rows x HEADS, D], state [S, rows x HEADS, 2] float32.
+    """Every n-th split (n programs) of a tile of rows -> acc [S, rows x HEADS, D], state [S, rows x HEADS, 2] float32.
 
     MODE "chain": row m sees base + m + 1 positions. "tree": the whole blocks before `base`. "span": positions from
     *base to before *stop, of them spans [rows, 2] int64 ("spans") or all.
