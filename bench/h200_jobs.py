@@ -17,8 +17,8 @@ from shapes import random_drafter, to_transformers
 from specd.daemon.rewrite.pairs import read_pairs
 from specd.engine import Acceptance, Adaptive, load
 from specd.engine.costs import CostTable, measure
-from specd.engine.generate import prefill as prefill_chunks
 from specd.engine.policy import PRIORS
+from specd.engine.prefill import prefill as prefill_chunks
 from specd.engine.propose import tree
 from specd.engine.propose.dflash_step import DFlashStep, capture
 from specd.engine.propose.edit import EditProposer

@@ -11,9 +11,10 @@ from specd.engine.config import EngineConfig, ModelConfig
 from specd.engine.costs import CostTable
 from specd.engine.draft import Committed, Draft, Proposer, Sequence
 from specd.engine.errors import ContextOverflow, EngineError, ModelError, NonFiniteLogits, OutOfMemory
-from specd.engine.generate import Event, Finished, PrefillDone, PrefillProgress, StepDone, generate, prefill
+from specd.engine.generate import Event, Finished, PrefillDone, StepDone, generate
 from specd.engine.load import Loaded, load
 from specd.engine.policy import Adaptive, Choice, Fixed, StepPolicy
+from specd.engine.prefill import PrefillProgress, prefill
 from specd.engine.prefix import Kept, PrefixCache, prepare
 from specd.engine.propose.ngram import NgramProposer
 from specd.engine.sampling import SamplingParams

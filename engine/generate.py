@@ -17,18 +17,11 @@ from specd.engine.finish import FinishRules, Reason, cut
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
 from specd.engine.policy import Fixed, StepPolicy
+from specd.engine.prefill import PrefillProgress, prefill, prefilled
 from specd.engine.sampling import AcceptRule, SamplingParams
 from specd.engine.stats import StepRecord, Summary
 from specd.engine.tokenizer import TextStream, Tokenizer
 from specd.engine.verify import verify
-
-
-@dataclass(frozen=True)
-class PrefillProgress:
-    """done of total prompt tokens are in the cache."""
-
-    done: int
-    total: int
 
 
 @dataclass(frozen=True)
@@ -61,46 +54,6 @@ class Finished:
 
 
 Event = PrefillProgress | PrefillDone | StepDone | Finished
-
-
-def prefill(
-    model: Qwen3, ids: Tokens[int], cache: KVCache, taps: Tokens[int] = ()
-) -> Generator[tuple[PrefillProgress, torch.Tensor | None], None, None]:
-    """Brings the cache to hold all of `ids` but the last, chunk by chunk, on a grid of absolute positions.
-
-    The cache must hold a prefix of ids. Yields after each chunk, with its taps [n, T, H] where layers are named;
-    between two next() the cache is valid at some length, so closing early loses nothing.
-    """
-    total, chunk = len(ids) - 1, model.engine.prefill_chunk
-    while cache.length < total:
-        start = cache.length
-        end = min(start - start % chunk + chunk, total)
-        steps = model.steps
-        if steps is not None and steps.reads(end - start, taps):
-            tapped = steps.read(cache, ids[start:end], taps)
-        else:
-            tapped = _read(model, ids, start, end, cache, taps)
-        yield PrefillProgress(end, total), tapped
-
-
-def _read(
-    model: Qwen3, ids: Tokens[int], start: int, end: int, cache: KVCache, taps: Tokens[int]
-) -> torch.Tensor | None:
-    tokens = torch.tensor(ids[start:end], device=model.device)
-    try:
-        with model.ops.alone():
-            hidden = model.forward(tokens, torch.arange(start, end, device=model.device), cache, taps=taps)
-        if model.device.type == "cuda":  # nothing is queued beyond a chunk: a cancel is seen after it
-            torch.cuda.current_stream(model.device).synchronize()
-    except BaseException:
-        cache.truncate(start)
-        raise
-    return hidden.taps
-
-
-def prefilled(progress: PrefillProgress, taps: torch.Tensor | None) -> Committed:
-    """What proposers observe of one chunk of `prefill`: no token, and the taps of the positions it brought in."""
-    return Committed([], taps=taps, taps_start=progress.done - (0 if taps is None else len(taps)))
 
 
 def generate(

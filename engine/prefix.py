@@ -16,9 +16,10 @@ from typing import Protocol
 
 from specd.engine.draft import Proposer
 from specd.engine.draft import Sequence as Growing
-from specd.engine.generate import PrefillDone, PrefillProgress, prefill, prefilled
+from specd.engine.generate import PrefillDone
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
+from specd.engine.prefill import PrefillProgress, prefill, prefilled
 
 
 class DrafterState(Protocol):
