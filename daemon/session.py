@@ -219,7 +219,7 @@ def _outcome(
     ended: StreamOutcome, request: RewriteRequest, settings: Settings, language: str | None, trace: JobTrace
 ) -> Outcome:
     notes = [*trace.notes, *_notes(ended)]
-    said = " ".join(ended.report.prose.split())
+    said = " ".join(ended.said.split())
     said = said if len(said) <= _SAID else said[:_SAID] + " ..."
     if ended.kind == "declined":
         return Declined(ended.message, trace.summary())

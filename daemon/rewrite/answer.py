@@ -26,14 +26,15 @@ _ALIKE = 0.6  # share of words and signs that a short region and an answer witho
 class AnswerReport:
     """What the filter saw.
 
-    think: a think block was dropped; prose: what was said around the code; fence: the code was in a fence; closed: the
-    end of the code is certain (its fence was closed, and no further fence could be the true end); omissions: lines of
-    the code that stand for lines left out; patch: the block was a patch, of which nothing was passed on; declined: what
-    was said, where it holds no code.
+    think: a think block was dropped; prose: what was said around the code; preface: what of it came before; fence: the
+    code was in a fence; closed: the end of the code is certain (its fence was closed, and no further fence could be the
+    true end); omissions: lines of the code that stand for lines left out; patch: the block was a patch, of which
+    nothing was passed on; declined: what was said, where it holds no code.
     """
 
     think: bool = False
     prose: str = ""
+    preface: str = ""
     fence: bool = False
     closed: bool = False
     omissions: list[str] = field(default_factory=list)
@@ -88,6 +89,7 @@ class AnswerFilter:
             if self._after is None:
                 code = code.removesuffix("\n")  # broken off: no more than was said
         report.prose = "\n".join([*self._before, *(self._after or [])]).strip()
+        report.preface = "\n".join(self._before).strip() if report.fence else report.prose
         if report.fence and not self._has_known:
             self._decline()
         return code

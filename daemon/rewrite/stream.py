@@ -25,12 +25,14 @@ class Outcome:
     kind: "done" (the hunks are the whole rewrite), "unchanged" (the answer is the region as it was), "declined" (no
     code, or code with gaps: nothing was applied from there on), "truncated" (the answer broke off: the rest is as
     before). message: for the user; empty when done. text: the whole file with the hunks applied that were given out.
+    said: what the model wrote beside the code; where it was not heard to its end, what came before the code.
     """
 
     kind: Literal["done", "unchanged", "declined", "truncated"]
     message: str
     text: str
     report: AnswerReport
+    said: str
 
 
 class RewriteStream:
@@ -93,7 +95,8 @@ class RewriteStream:
         sure = complete and report.closed and report.declined is None
         hunks = self._hunks.push(tail) + self._hunks.finish(complete=sure)
         kind, message = self._end(complete, sure)
-        return hunks, Outcome(kind, message, self._whole(), report)
+        said = report.preface if self._is_over else report.prose
+        return hunks, Outcome(kind, message, self._whole(), report, said)
 
     def _end(self, complete: bool, sure: bool) -> tuple[Literal["done", "unchanged", "declined", "truncated"], str]:
         report, stream = self._answer.report, self._hunks

@@ -17,7 +17,7 @@ ANSWERS = [
     {"when": "refuse", "text": "I cannot do that."},
     {"when": "cut", "text": "```\nclass Mesh:\n", "end": "length"},
     {"when": "hang", "swap": [["Grid", "Mesh"]], "end": "hang"},
-    {"when": "chat", "text": f"Sure! Here\x1b[2J it is:\n```python\n{GRID.replace('Grid', 'Mesh')}```\n"},
+    {"when": "chat", "text": f"Sure! Here\x1b[2J it is:\n```python\n{GRID.replace('Grid', 'Mesh')}```\nDo"},
     {"when": "leave", "text": f"There is nothing to do.\n```python\n{GRID}```\n"},
     {"when": "talk", "text": f"```python\n{GRID.replace('Grid', 'Mesh')}```\n" + "I renamed it.\n" * 500},
     {"when": "half", "text": f"```\n{GRID.replace('Grid', 'Mesh')[:300]}", "end": "length"},

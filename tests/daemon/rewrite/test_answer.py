@@ -75,6 +75,7 @@ def test_prose_before_and_after_is_dropped_and_reported() -> None:
     code, report = read(f"Sure! Here it is:\n\n```python\n{EDITED}```\n\nI changed the constant.")
     assert code == EDITED
     assert report.prose == "Sure! Here it is:\n\n\nI changed the constant."
+    assert report.preface == "Sure! Here it is:"
 
 
 def test_a_doc_comment_with_an_example_in_a_fence_stays_whole() -> None:
