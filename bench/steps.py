@@ -2,7 +2,8 @@
 
     python bench/steps.py [--model DIR] [--context N] [--rows 1,2,4,...] [--json FILE]
 
-Medians over repeats within one run; the ratios are what to compare between machines.
+Medians over repeats within one run; the ratios are what to compare between machines. On a GPU steps run as graphs of
+fixed widths. Beside them the cost table that a policy measures at load, from which it chooses widths.
 """
 
 import argparse
@@ -15,7 +16,8 @@ from typing import Any
 
 import torch
 
-from specd.engine import Loaded, load
+from specd.engine import Draft, Loaded, SamplingParams, load
+from specd.engine.costs import measure
 from specd.mini import weights_path
 
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -36,12 +38,19 @@ def step_ms(loaded: Loaded, context: int, rows: int, repeats: int) -> float:
     model, cache = loaded.model, loaded.model.new_cache()
     draw = torch.Generator().manual_seed(0)
     tokens = torch.randint(4, model.vocab_limit, (context + rows,), generator=draw).to(model.device)
+    newest = tokens[context].item()
     places = torch.arange(context + rows, device=model.device)
     for start in range(0, context, 256):
         end = min(start + 256, context)
         model.forward(tokens[start:end], places[start:end], cache)
 
+    drafted = Draft.chain(tokens[context + 1 :].tolist())
+
     def step() -> object:
+        if model.steps is not None and model.steps.takes(rows, ()):
+            model.steps.step(cache, int(newest), drafted, SamplingParams())
+            cache.truncate(context)
+            return None
         hidden = model.forward(tokens[context:], places[context:], cache)
         chosen = model.logits(hidden.last).argmax(-1).tolist()
         cache.truncate(context)
@@ -65,6 +74,7 @@ def main() -> None:
     loaded = load(options.model)
     rows = [int(word) for word in options.rows.split(",")]
     ms = {row: step_ms(loaded, options.context, row, options.repeats) for row in rows}
+    costs = measure(loaded.model)
     result: dict[str, Any] = {
         "model": Path(options.model).name,
         "device": str(loaded.model.device),
@@ -73,10 +83,15 @@ def main() -> None:
         "torch": torch.__version__,
         "context": options.context,
         "step_ms": ms,
+        "costs_ms": {row: seconds * 1e3 for row, seconds in costs.as_dict().items()},
+        "costs_stepped": costs.stepped,
     }
     print(f"{'rows':>6} {'ms':>9} {'of 1 row':>9} {'ms/row':>9}")
     for row, value in ms.items():
         print(f"{row:>6} {value:>9.2f} {value / ms[rows[0]]:>9.2f} {value / row:>9.3f}")
+    kind = "of the width above" if costs.stepped else "between its neighbours'"
+    print(f"cost table, 256 tokens before the step (other numbers of rows cost {kind}):")
+    print("  ".join(f"{row}: {seconds * 1e3:.2f}" for row, seconds in costs.as_dict().items()), "ms")
     if options.json:
         Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
 
