@@ -4,6 +4,15 @@ from dataclasses import dataclass
 
 from specd.lsp.splice import Splice, trimmed
 
+Shape = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def shape_of(old: tuple[str, ...], new: tuple[str, ...]) -> Shape:
+    """What a change in canonical form has in common with all changes that may be the same."""
+    if old and new:
+        return old, new
+    return tuple(sorted(old)), tuple(sorted(new))  # sliding an insertion or deletion only turns its lines
+
 
 @dataclass
 class Entry:
@@ -31,16 +40,11 @@ class Entry:
     def cut(self) -> None:
         """Keep the part of the lines that differs, to be compared with what the editor tells."""
         part = trimmed(Splice(0, self.old, self.new))
-        self._core = part.old, part.new
+        self.shapes = shape_of(part.old, part.new), shape_of(part.new, part.old)
 
-    def may_be(self, change: Splice) -> bool:
-        """Whether a canonical change may be this hunk's going in, or out: cheap, and right wherever it says no."""
-        present, other = self._core[::-1] if self.is_in else self._core
-        if present and other:
-            return (present, other) == (change.old, change.new)
-        if (len(present), len(other)) != (len(change.old), len(change.new)):
-            return False
-        return sorted(present) == sorted(change.old) and sorted(other) == sorted(change.new)  # sliding only turns them
+    def may_be(self, shape: Shape) -> bool:
+        """Whether a change of this shape may be this hunk's going in, or out: cheap, and right wherever it says no."""
+        return self.shapes[self.is_in] == shape
 
     @property
     def is_pending(self) -> bool:

@@ -6,13 +6,14 @@ has touched what it replaces. The only witness of a hunk being in the buffer, or
 change: a change that turns a hunk's old lines into its new ones puts it in, the reverse takes it out (an undo).
 """
 
+from bisect import bisect_left, insort
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from specd.daemon.rewrite.lines import line_end
-from specd.lsp.entry import Entry, Flip
+from specd.lsp.cells import Cells
+from specd.lsp.entry import Entry, Flip, Shape, shape_of
 from specd.lsp.splice import Splice, blocks_of, canonical, trimmed
-
-_USER = -1  # a line the user added
 
 
 class Ledger:
@@ -23,9 +24,8 @@ class Ledger:
         self.entries: list[Entry] = []
         self.is_touched = False  # somebody else changed the buffer
         self._original = tuple(lines)
-        self._cells = list(range(len(lines)))
-        """Of each line of the buffer: i < n is original line i as it was, n + h a line of hunk h as it was made;
-        -(v + 2) is what became of a line v under the user's hands."""
+        self._cells = Cells(len(lines), self.entries)
+        self._alike: defaultdict[Shape, list[int]] = defaultdict(list)  # hunks by what their going in or out looks like
 
     def add(self, start: int, end: int, new: Sequence[str]) -> None:
         """Take a hunk over. They come top to bottom; one that follows right behind one not sent yet is joined to it."""
@@ -33,9 +33,17 @@ class Ledger:
         if last is not None and last.end == start and last.is_pending and not last.is_asked:
             last.end, last.new = end, (*last.new, *new)
             last.old = self._original[last.start : end]
-            last.cut()
+            self._register(last)
             return
         self.entries.append(Entry(len(self.entries), start, end, self._original[start:end], tuple(new)))
+        self._register(self.entries[-1])
+
+    def _register(self, entry: Entry) -> None:
+        entry.cut()
+        for shape in entry.shapes:
+            numbers = self._alike[shape]
+            if (at := bisect_left(numbers, entry.number)) == len(numbers) or numbers[at] != entry.number:
+                insort(numbers, entry.number)
 
     def take(self, *, again: bool = False) -> list[tuple[Entry, Splice]]:
         """Hunks that wait, with what to change in the buffer as it is now; those without a place become conflicts, or
@@ -61,22 +69,21 @@ class Ledger:
 
     def place(self, entry: Entry) -> int | None:
         """The line where the hunk's lines, old or new, stand untouched; None if they do not."""
-        if entry.is_in:
-            return self._lines_at([len(self._original) + entry.number] * len(entry.new), entry.start, entry.end)
-        if entry.outside is not None:
+        if not entry.is_in and entry.outside is not None:
             return self._place_adopted(entry)
-        return self._lines_at(list(range(entry.start, entry.end)), entry.start, entry.end)
+        cells = self._cells.made(entry) if entry.is_in else range(entry.start, entry.end)
+        return self._cells.find(cells) if cells else self._cells.gap(entry.start, entry.end)
 
     def remains(self, entry: Entry) -> tuple[int, int]:
         """The lines [start, end) of the buffer that stand for what the hunk was to replace, whatever the user made of
         it; empty where nothing is left.
         """
-        above = (at for at in range(len(self._cells) - 1, -1, -1) if 0 <= self._span(self._cells[at])[1] <= entry.start)
-        start = next(above, -1) + 1
-        below = (at for at in range(start, len(self._cells)) if self._span(self._cells[at])[0] >= entry.end)
-        end = next(below, len(self._cells))
-        inside = [at for at in range(start, end) if self._cells[at] != _USER]
-        return (inside[0], inside[-1] + 1) if inside else (start, end)
+        return self._cells.remains(entry.start, entry.end)
+
+    def lines_of(self, entry: Entry) -> tuple[int, int]:
+        """The lines [start, end) where a user finds the hunk: those that it made, or else was to replace."""
+        start, end = self._cells.own(entry) if entry.is_in else (0, 0)
+        return (start, end) if start < end else self.remains(entry)
 
     def adopt(self, entry: Entry) -> None:
         """Let a hunk in conflict replace what the user made of its lines; one that only adds is put behind them."""
@@ -89,20 +96,15 @@ class Ledger:
             old and new and bool(line_end(old[-1])) != bool(line_end(new[-1]))
         ):  # the document's last line has no end, and no other
             new = (*new, "") if line_end(new[-1]) else (*new[:-1], new[-1] + line_end(old[-1]))
-        entry.old, entry.new, entry.outside = old, new, tuple(self._cells[start:end])
+        entry.old, entry.new, entry.outside = old, new, self._cells.of(start, end)
         entry.is_conflict, entry.is_wanted = False, True
-        entry.cut()
+        self._register(entry)
 
     def _place_adopted(self, entry: Entry) -> int | None:
-        cells, lines = self._outside(entry), list(entry.old)
-        if not cells:
+        if not entry.outside:
             return self.remains(entry)[0]
-        places = range(len(self._cells) - len(cells) + 1)
-        ends = ((at, at + len(cells)) for at in places if self._cells[at] == cells[0])
-        return next((at for at, end in ends if self._cells[at:end] == cells and self.lines[at:end] == lines), None)
-
-    def _outside(self, entry: Entry) -> list[int]:
-        return list(range(entry.start, entry.end) if entry.outside is None else entry.outside)
+        places = self._cells.find_between(entry.outside, entry.start, entry.end)
+        return next((at for at in places if tuple(self.lines[at : at + len(entry.old)]) == entry.old), None)
 
     def change_for(self, entry: Entry) -> Splice | None:
         """What would put the hunk in, or take it out if it is in; None if its lines are not as they were."""
@@ -131,15 +133,35 @@ class Ledger:
         return found
 
     def _match(self, cut: Splice) -> list[Flip]:
-        able = [entry for entry in self.entries if entry.may_be(cut)]
-        for entry in sorted(able, key=lambda entry: not entry.is_asked):
-            change = self.change_for(entry)
-            if change is not None and canonical(change, self.lines) == cut:
-                return [self._flip(entry, change)]
+        shape = shape_of(cut.old, cut.new)
+        numbers = self._alike.get(shape, [])
+        for is_asked in (True, False):
+            for entry in self._nearest(numbers, cut.start):
+                if entry.is_asked == is_asked and entry.may_be(shape):
+                    change = self.change_for(entry)
+                    if change is not None and canonical(change, self.lines) == cut:
+                        return [self._flip(entry, change)]
         return []
+
+    def _nearest(self, numbers: Sequence[int], at: int) -> Iterator[Entry]:
+        """Hunks by number, those first that are near line `at` of the buffer."""
+        line = self._cells.line_at(at)
+        below = bisect_left(numbers, line, key=lambda number: self.entries[number].start)
+        above = below - 1
+        while above >= 0 or below < len(numbers):
+            up = line - self.entries[numbers[above]].start if above >= 0 else None
+            down = self.entries[numbers[below]].start - line if below < len(numbers) else None
+            if down is None or (up is not None and up < down):
+                yield self.entries[numbers[above]]
+                above -= 1
+            else:
+                yield self.entries[numbers[below]]
+                below += 1
 
     def _match_several(self, splice: Splice) -> list[Flip]:
         """All hunks asked for at once, told as one change."""
+        if max(len(splice.old), len(splice.new)) < 2:
+            return []
         inside = []
         for entry in self.entries:
             if entry.is_asked and (change := self.change_for(entry)) is not None:
@@ -160,76 +182,12 @@ class Ledger:
     def _flip(self, entry: Entry, change: Splice) -> Flip:
         flip = Flip(entry, by_user=not entry.is_asked)
         entry.is_in, entry.is_asked = not entry.is_in, False
-        made = [len(self._original) + entry.number] * len(entry.new)
-        self._cells[change.start : change.end] = made if entry.is_in else self._outside(entry)
+        outside = range(entry.start, entry.end) if entry.outside is None else entry.outside
+        self._cells.replace(change.start, change.end, self._cells.made(entry) if entry.is_in else outside)
         if flip.by_user:
             entry.is_wanted = entry.is_in
         return flip
 
     def _take_foreign(self, splice: Splice) -> None:
         self.is_touched = True
-        old = self._cells[splice.start : splice.end]
-        last = len(old) - 1
-        self._cells[splice.start : splice.end] = [
-            _touched(old[min(at, last)]) if old else _USER for at in range(len(splice.new))
-        ]
-
-    def _lines_at(self, cells: list[int], start: int, end: int) -> int | None:
-        if not cells:
-            return self._gap(start, end)
-        try:
-            at = self._cells.index(cells[0])
-        except ValueError:
-            return None
-        return at if self._cells[at : at + len(cells)] == cells else None
-
-    def _gap(self, start: int, end: int) -> int | None:
-        """Where the buffer goes on with original line `end` right behind what stands for the one before `start`."""
-        for at in self._candidates(start, end):
-            if self._reaches(at, start, below=False) and self._reaches(at, end, below=True):
-                return at
-        return None
-
-    def _candidates(self, start: int, end: int) -> Iterator[int]:
-        count = len(self._original)
-        for value in (end, *(count + entry.number for entry in self.entries if entry.start == end and entry.is_in)):
-            for cell in (value, _touched(value)):
-                if cell in self._cells:
-                    yield self._cells.index(cell)
-        for value in (
-            start - 1,
-            *(count + entry.number for entry in self.entries if entry.end == start and entry.is_in),
-        ):
-            for cell in (value, _touched(value)):
-                if value >= 0 and cell in self._cells:
-                    yield len(self._cells) - self._cells[::-1].index(cell)
-        yield from (0, len(self._cells))
-
-    def _reaches(self, at: int, line: int, *, below: bool) -> bool:
-        """Whether the buffer's line below (or above) the gap `at` is the original's there, deletions of ours aside."""
-        if below:
-            reach = self._span(self._cells[at])[0] if at < len(self._cells) else len(self._original)
-        else:
-            reach = self._span(self._cells[at - 1])[1] if at > 0 else 0
-        gone = {
-            (entry.end if below else entry.start): (entry.start if below else entry.end)
-            for entry in self.entries
-            if entry.is_in and not entry.new
-        }
-        while reach != line and reach in gone:
-            reach = gone[reach]
-        return reach == line
-
-    def _span(self, cell: int) -> tuple[int, int]:
-        """The original lines that a line of the buffer stands for; (-1, -1) for none."""
-        value = -(cell + 2) if cell < _USER else cell
-        if value == _USER:
-            return -1, -1
-        if value < len(self._original):
-            return value, value + 1
-        entry = self.entries[value - len(self._original)]
-        return entry.start, entry.end
-
-
-def _touched(cell: int) -> int:
-    return cell if cell <= _USER else -(cell + 2)
+        self._cells.touch(splice.start, splice.end, len(splice.new))

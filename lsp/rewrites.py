@@ -153,7 +153,7 @@ class Rewrites:
                 return RevertResult(0, [], messages.reverted(0, []))
             job = jobs[-1]
             count, kept = await after.take_back(job, self._editor.apply, self.traits, self._timing)
-            lost = [messages.lines_named(*job.ledger.remains(entry)) for entry in kept]
+            lost = [messages.lines_named(*job.ledger.lines_of(entry)) for entry in kept]
             return RevertResult(count, lost, messages.reverted(count, lost))
 
     async def settle(self, number: str, hunk: int, *, use: bool) -> tuple[Document | None, str]:

@@ -146,3 +146,30 @@ def test_an_insertion_goes_on_beside_a_changed_line_but_not_between_added_ones()
     ledger.observe(Splice(1, (), ("mine\n",)))
     assert ledger.take() == []
     assert ledger.entries[0].is_conflict
+
+
+def test_a_hunk_that_is_put_in_after_all_goes_where_it_was_in_conflict() -> None:
+    """The user's lines there look like others of the user's above."""
+    lines = ["a\n", "b\n", ""]
+    ledger = Ledger(lines)
+    ledger.add(1, 1, ["hunk\n"])
+    for at in (1, 0):
+        ledger.observe(Splice(at, (), ("mine\n",)))
+    (entry,) = ledger.entries
+    assert ledger.take() == []
+    ledger.adopt(entry)
+    assert ledger.lines == ["mine\n", "a\n", "mine\n", "b\n", ""]
+    assert ledger.change_for(entry) == Splice(2, ("mine\n",), ("mine\n", "hunk\n"))
+
+
+def test_lines_of_a_hunk_are_where_it_is_in_the_buffer_now() -> None:
+    ledger = Ledger([f"line {at}\n" for at in range(6)])
+    ledger.add(1, 2, ["one\n", "two\n"])
+    ledger.add(4, 4, ["three\n"])
+    for entry, splice in reversed(ledger.take()):
+        entry.is_asked = True
+        ledger.observe(splice)
+    ledger.observe(Splice(0, (), ("mine\n",)))
+    ledger.observe(Splice(3, ("two\n",), ("two, and mine\n",)))
+    assert [ledger.lines_of(entry) for entry in ledger.entries] == [(2, 4), (6, 7)]
+    assert [ledger.place(entry) for entry in ledger.entries] == [None, 6]
