@@ -207,8 +207,8 @@ def _loop(options: Options, world: World, trainer: Trainer, source: PackSource, 
             clock = time.monotonic()
             journal(event="compiled")
         if step % 8 == 0 or options.steps:
-            if options.steps:
-                progress = step / options.steps
+            if options.steps is not None:
+                progress = step / options.steps if options.steps else 1.0
             elif clock and options.minutes:
                 progress = (time.monotonic() - clock) / (60 * options.minutes)
             (progress,) = world.same([progress])
