@@ -127,6 +127,8 @@ def capture(bench: Bench) -> dict[str, Any]:
     """All steps as graphs, with the replay target in them (one small operation)."""
     bench.target = ReplayTarget(bench.model)
     began = time.perf_counter()
+    if bench.is_gpu:
+        torch.cuda.empty_cache()
     before = torch.cuda.memory_reserved(bench.device) if bench.is_gpu else 0
     static = StaticStep(bench.model, override=bench.target.override)
     marks: list[tuple[float, str]] = []

@@ -6,6 +6,7 @@ tokens; one pass fills the masks in, row i with the token at its own position. E
 Method: DFlash (arXiv 2602.06036); format and arithmetic: z-lab's released checkpoints and code.
 """
 
+import logging
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,8 @@ from specd.engine.weights import TensorFolder
 
 if TYPE_CHECKING:
     from specd.engine.propose.dflash_step import DFlashStep
+
+log = logging.getLogger(__name__)
 
 _SPARE_PAGES = 32  # for the blocks of jobs under way: a block stands after its context
 
@@ -186,4 +189,7 @@ def capture_drafter(drafter: DFlashDrafter) -> None:
     from specd.engine.propose import dflash_step  # it knows the drafter
 
     if drafter.model.steps is not None and drafter.device.type == "cuda":
-        dflash_step.capture(drafter)
+        try:
+            dflash_step.capture(drafter)
+        except RuntimeError as error:  # drafts are a help, never a reason not to start
+            log.warning("the DFlash drafter runs without graphs, more slowly: %s", error)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from specd.engine.graphs import STAGES, Recorder, capture_steps
 from specd.engine.kv_cache import LONGEST_READ, KVCache
@@ -78,7 +79,7 @@ class DraftChain:
         tokens, positions, slots = inputs.chain(width)
         bases, _ = inputs.tree(width)
         at = slice(0, FIRST)
-        chosen = tokens[at]
+        chosen, drafts = tokens[at], list[Tensor]()
         for number in range(length):
             rope = (self._rope[0][positions[at]], self._rope[1][positions[at]])
             base = bases[number : number + 1]
@@ -90,7 +91,8 @@ class DraftChain:
             if number == 0:
                 targets = positions[:FIRST].index_select(0, inputs.rows - 1) + 1
             chosen = self._ops.choose(model.head(last), targets, inputs.params).clamp(min=0)
-            self._drafts[number : number + 1].copy_(chosen, non_blocking=True)
+            drafts.append(chosen)
+        self._drafts[:length].copy_(torch.cat(drafts), non_blocking=True)
 
     def blank(self, length: int) -> None:
         """Inputs of nothing but padding."""

@@ -42,7 +42,10 @@ def load_draft_model(name: str | Path, target: Loaded, *, dtype: str = "auto") -
                 "Name a draft model of the same family."
             )
     if loaded.model.device.type == "cuda" and loaded.model.ops.name != "torch":
-        loaded.model.chain = capture(loaded.model)
+        try:
+            loaded.model.chain = capture(loaded.model)
+        except RuntimeError as error:  # drafts are a help, never a reason not to start
+            log.warning("the draft model runs without graphs, more slowly: %s", error)
     return loaded.model
 
 
