@@ -1,12 +1,13 @@
 """One rewrite from request to outcome: region, prompt, drafting hints, generation, hunks, guard.
 
-What parses a text goes through `parsed` first, so that no other job waits for a parser.
+What parses a text goes through `parsing.py`, so that no other job waits for a parser.
 
 Knows models only as the `Model` protocol of generation.py, so it has no torch in it; `worker` supplies real ones.
 A rewrite is a generator as `scheduler` wants it: one step of the model a turn, events by callback.
 """
 
 import contextlib
+import functools
 import hashlib
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -25,7 +26,7 @@ from specd.daemon.events import (
     Truncated,
 )
 from specd.daemon.generation import Asked, Ended, Model, Prefilled, Stepped, Waits
-from specd.daemon.parsing import parsed
+from specd.daemon.parsing import aside, parsed
 from specd.daemon.protocol import RewriteRequest, Target
 from specd.daemon.rewrite import guard
 from specd.daemon.rewrite.hunks import Hunk
@@ -83,7 +84,8 @@ def rewrite(
                 case Stepped(text, proposer, drafted, accepted, emitted):
                     trace.step(proposer, drafted, accepted, emitted)
                     writer.push(text)
-                    yield from parsed(language, writer.stream.ended)
+                    if writer.stream.ended is not None:
+                        yield from parsed(language, writer.stream.ended)
                     is_complete = writer.stream.is_over
                 case Ended(reason, text):
                     writer.push(text)
@@ -93,10 +95,15 @@ def rewrite(
                 break
     ended = writer.finish(complete=is_complete)
     sources.remember(target.path, language, ended.text)
-    if ended.kind == "done" and (request.guard or settings.guard) != "off":
-        yield from parsed(language, target.text)
-        yield from parsed(language, ended.text)
-    emit(_outcome(ended, request, settings, language, trace))
+    report = guard.FINE
+    mode = request.guard or settings.guard
+    if ended.kind == "done" and mode != "off":
+        check = functools.partial(guard.check, language, target.text, ended.text, instruction=request.instruction)
+        report = yield from aside(check, size=len(target.text) + len(ended.text))
+    if mode == "refuse" and report.broke_syntax:
+        emit(Failed("guard", report.message, trace.summary()))
+    else:
+        emit(_outcome(ended, report, trace))
 
 
 def prepare(
@@ -215,26 +222,18 @@ class _Writer:
             self._emit(HunkReady(start + hunk.start_line, start + hunk.end_line, hunk.new_lines))
 
 
-def _outcome(
-    ended: StreamOutcome, request: RewriteRequest, settings: Settings, language: str | None, trace: JobTrace
-) -> Outcome:
-    notes = [*trace.notes, *_notes(ended)]
+def _outcome(ended: StreamOutcome, report: guard.GuardReport, trace: JobTrace) -> Outcome:
+    notes = (*trace.notes, *_notes(ended), *([report.message] if report.message else []))
     said = " ".join(ended.said.split())
     said = said if len(said) <= _SAID else said[:_SAID] + " ..."
     if ended.kind == "declined":
         return Declined(ended.message, trace.summary())
     if ended.kind == "unchanged":
-        return NoChange(trace.summary(), tuple(notes), said)
+        return NoChange(trace.summary(), notes, said)
     digest = hashlib.sha256(ended.text.encode()).hexdigest()
     if ended.kind == "truncated":
         return Truncated(ended.message, digest, trace.summary())
-    mode = request.guard or settings.guard
-    if mode != "off":
-        report = guard.check(language, request.target.text, ended.text, instruction=request.instruction)
-        if mode == "refuse" and report.broke_syntax:
-            return Failed("guard", report.message, trace.summary())
-        notes += [report.message] if report.message else []
-    return Done(digest, trace.summary(), tuple(notes), said)
+    return Done(digest, trace.summary(), notes, said)
 
 
 def _notes(ended: StreamOutcome) -> Iterator[str]:

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from specd.daemon.rewrite.blocks import misplaced_line
 from specd.daemon.rewrite.diff import changed_blocks
@@ -40,16 +40,18 @@ class GuardReport:
     message: str
 
 
+FINE: Final = GuardReport(True, False, [], [], "")
+
+
 def check(language: str | None, before: str, after: str, *, instruction: str = "") -> GuardReport:
     """Compares the texts of a file before and after a rewrite. What `instruction` names may go unreported."""
-    nothing = GuardReport(True, False, [], [], "")
     if language is None or before == after:
-        return nothing
+        return FINE
     old, new = parse(language, before), parse(language, after)
     if isinstance(old, Unparsed) or isinstance(new, Unparsed):
         why = old.why if isinstance(old, Unparsed) else new.why if isinstance(new, Unparsed) else ""
-        return replace(nothing, message=f"not checked for broken syntax, since {why}") if why else nothing
-    error = None if _error_line(language, old) else _error_line(language, new)
+        return replace(FINE, message=f"not checked for broken syntax, since {why}") if why else FINE
+    error = None if _error_line(language, before) else _error_line(language, after)
     old_names, new_names = _definitions(language, before), _definitions(language, after)
     named = set(_WORD.findall(instruction))
     lost = [name for name in _lost(old_names, new_names) if not named.intersection(_WORD.findall(name))]
@@ -66,7 +68,7 @@ class _Definition:
     signature: str  # what must not be there twice
 
 
-@lru_cache(maxsize=4)  # as the trees
+@lru_cache(maxsize=8)  # as the trees
 def _definitions(language: str, text: str) -> list[_Definition]:
     """Top-level definitions, and the members of their types, in order of the text, which parses."""
     found: list[_Definition] = []
@@ -126,8 +128,11 @@ def _duplicated(old: list[_Definition], new: list[_Definition]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _error_line(language: str, syntax: Syntax) -> int | None:
-    """The line, from 1, of the first error or missing piece of the tree, or of an indentation that Python refuses."""
+@lru_cache(maxsize=8)  # as the trees
+def _error_line(language: str, text: str) -> int | None:
+    """The line, from 1, of the first error or missing piece of a text, or of an indentation that Python refuses."""
+    syntax = parse(language, text)
+    assert isinstance(syntax, Syntax)
     node = syntax.root
     if not node.has_error:
         return misplaced_line(syntax) if language == "python" else None

@@ -67,12 +67,21 @@ def test_a_text_that_takes_long_to_parse_holds_up_no_other_job(service: Service)
     service.cancel(steady)
 
 
-def test_the_guard_sees_the_trees_of_large_texts(service: Service) -> None:
-    events = Events()
-    service.rewrite(RewriteRequest(Target(LARGE, "large.py", lines=(0, 6)), "rename"), events)
-    assert events.over.wait(60)
-    assert isinstance(events[-1], Done)
-    assert events[-1].notes == ()
+def test_a_text_that_takes_the_guard_long_holds_up_no_other_job(service: Service) -> None:
+    other, mine = Events(), Events()
+    steady = service.rewrite(RewriteRequest(Target(GRID, "a.py"), "hang", client="steady"), other)
+    told: list[int] = []
+
+    def emit(event: Event) -> None:
+        told.append(sum(isinstance(event, Progress) for event in other))
+        mine(event)
+
+    service.rewrite(RewriteRequest(Target(LARGE, "large.py", lines=(0, 6)), "rename", client="mine"), emit)
+    assert mine.over.wait(60)
+    service.cancel(steady)
+    assert isinstance(mine[-1], Done)
+    assert mine[-1].notes == ()
+    assert told[-1] > told[-2]  # the steady job went on between the last hunk and the outcome
 
 
 def test_a_region_that_is_too_long_is_named_with_how_it_was_found(service: Service) -> None:
