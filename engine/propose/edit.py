@@ -17,6 +17,7 @@ import torch
 from specd.engine.draft import EMPTY, Committed, Draft, Sequence
 from specd.engine.propose.edit_cursor import Cursor
 from specd.engine.propose.edit_guess import Guess, Words
+from specd.engine.propose.edit_inside import Inside
 from specd.engine.propose.edit_recall import Recall
 from specd.engine.propose.edit_rules import MOST_RULES, Rule, RuleBook, as_pattern
 from specd.engine.propose.edit_source import Source
@@ -60,6 +61,7 @@ class EditProposer:
         self._pairs = [(as_pattern(to_bytes(old)), to_bytes(new)) for old, new in pairs if old and "\n" not in old][
             :MOST_RULES
         ]
+        self._inside = Inside(self._pairs)
         self._end_ids = tuple(end_ids)
         self._start()
 
@@ -128,7 +130,7 @@ class EditProposer:
             rules.add(Rule(pattern, text, seeded=True))
         self._rules = rules
         self._recall = Recall()
-        self._cursor = Cursor(self._source, rules, self._texts, Words(), self._end_ids)
+        self._cursor = Cursor(self._source, rules, self._texts, Words(), self._end_ids, self._inside)
         self._followed = -1  # tokens of the row that the cursor has seen; -1: not even the prompt
         self._guessed: tuple[int, int, list[Guess]] = (-1, 0, [])  # (length of the row, width asked for, guesses)
         self._prompt = 0

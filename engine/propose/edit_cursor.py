@@ -11,6 +11,7 @@ from collections.abc import Sequence as Tokens
 from specd.engine.propose.edit_block import Rewriter, behind
 from specd.engine.propose.edit_find import find_guesses
 from specd.engine.propose.edit_guess import Guess, Lost, Words
+from specd.engine.propose.edit_inside import Inside
 from specd.engine.propose.edit_learn import Seen, learn
 from specd.engine.propose.edit_leave import diverge
 from specd.engine.propose.edit_plan import Plan
@@ -31,8 +32,16 @@ class Cursor:
     """`plan` and `index`: tokens to draft next are plan.tokens[index:]. `lost`: the divergence that is not settled
     yet."""
 
-    def __init__(self, source: Source, rules: RuleBook, texts: TokenText, words: Words, end_ids: Tokens[int]) -> None:
-        self.source, self.rules, self.words = source, rules, words
+    def __init__(
+        self,
+        source: Source,
+        rules: RuleBook,
+        texts: TokenText,
+        words: Words,
+        end_ids: Tokens[int],
+        inside: Inside,
+    ) -> None:
+        self.source, self.rules, self.words, self._inside = source, rules, words, inside
         self._texts, self._end_ids = texts, end_ids
         self._rewriter = Rewriter(source, rules, texts)
         self._rewriter.prepare()
@@ -85,7 +94,7 @@ class Cursor:
         line = row[max(prompt, len(row) - CONTEXT) :]
         chosen: list[Guess] = []
         planned = 0
-        for guess in find_guesses(self.source, self.rules, lost, self.words, row, recalled, self._texts):
+        for guess in find_guesses(self.source, self.rules, lost, self.words, row, recalled, self._texts, self._inside):
             if len(chosen) >= width and (guess.gain <= chosen[width - 1].gain or planned >= MOST_PLANS + width):
                 break
             if guess.tokens is None:

@@ -5,6 +5,7 @@ from bisect import bisect_left
 from math import log, log1p
 
 from specd.engine.propose.edit_guess import Guess, Lost, Words, rank
+from specd.engine.propose.edit_inside import Inside
 from specd.engine.propose.edit_lines import line_guesses
 from specd.engine.propose.edit_match import match_guesses
 from specd.engine.propose.edit_recall import Recalled, follow
@@ -24,10 +25,14 @@ def find_guesses(
     tokens: list[int],
     recalled: list[Recalled],
     texts: TokenText,
+    inside: Inside,
 ) -> list[Guess]:
     """All guesses, best first."""
     out, at = lost.out, source.lexeme_at(lost.offset)
     guesses = _after_rules(source, lost, out)
+    begun = inside.begun(source, rules, lost)
+    if begun is not None:
+        guesses.append(begun)
     guesses += _words(source, lost, words, out, at)
     guesses += match_guesses(source, rules, lost, at, words)
     guesses += line_guesses(source, lost, words, at)

@@ -1,8 +1,9 @@
 """Substitutions that an edit makes again and again, and the source text with them applied."""
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from specd.engine.propose.edit_source import Source
@@ -91,6 +92,15 @@ class RuleBook:
         if len(rule.pattern) == 1 and is_word(rule.text):
             self.written.setdefault(rule.text, []).append(rule.pattern[0])
         self._change(rule.pattern[0])
+
+    def add_all(self, rules: Iterable[Rule]) -> None:
+        """Put rules in force for patterns that have none, as long as there is room."""
+        for rule in islice(rules, max(MOST_RULES - len(self), 0)):
+            if rule.pattern[0] not in self._by_first:
+                self._by_first[rule.pattern[0]] = [rule]
+                if is_word(rule.text):
+                    self.written.setdefault(rule.text, []).append(rule.pattern[0])
+        self._change()
 
     def remove(self, rule: Rule) -> None:
         """Drop a rule; nothing happens if it is not in force."""

@@ -170,6 +170,10 @@ class Source:
             near.update(places[max(at - 6, 0) : at + 14])
         return sorted(near)
 
+    def words_that_hold(self, names: re.Pattern[str]) -> list[str]:
+        """Distinct words of the text in which one of the names stands."""
+        return list(filter(names.search, self._words))
+
     def words_that_begin(self, prefix: str, limit: int) -> list[str]:
         """Distinct longer words of the text that begin with `prefix`; at most `limit`."""
         at = bisect_right(self._words, prefix)

@@ -40,6 +40,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "line": ("length", "many", "forward", "backward", "is behind", "same indent", "said"),
     "phrase": ("depth", "count", "share", "steps"),
     "unruled": (),
+    "inside": (),
     "undo": ("begun", "separated"),
     "rule rest": ("cut", "wordy", "steps"),
     "word": ("passed", "known", "likeness", "middle", "steps", "length", "again"),
@@ -68,6 +69,7 @@ WEIGHTS: dict[str, Weights] = {
     "line": Weights(-2.23, (0.21, -0.79, -0.11, -0.02, -0.81, 0.91, -0.51), 0.7, -0.5, -2.39),
     "phrase": Weights(-6.4, (1.0, 0.01, 0.68, -0.0), 0.88, -0.5, -1.23),
     "unruled": Weights(0.97, (), 0.05, -0.5, -0.3),
+    "inside": Weights(1.5, (), 0.0, -1.5, 0.0),  # set by hand: too rare in the corpus
     "undo": Weights(-3.14, (1.53, -0.6), 0.92, -0.5, -1.01),
     "rule rest": Weights(-1.27, (0.0, 0.57, -0.0), 1.31, -0.5, -1.03),
     "word": Weights(-6.56, (-0.41, 0.48, 1.99, 1.05, -0.0, 0.77, 0.78), 0.74, -0.5, -0.3),

@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -71,6 +72,33 @@ def test_a_name_that_grows_at_its_beginning_is_completed_from_the_old_one(tokeni
     text = "".join(f"row_{n} = compute(total, {n}) + total\n" for n in range(60))
     walked = edit(tokenizer, text, text.replace("total", "new_total"))
     assert len(walked.steps) <= least(walked, 32) + len(tokenizer.encode("new_")) + 3
+
+
+INSIDE = "".join(
+    f"def foo{n}(foo, foobar, barfoo):\n    x = foo + foobar + foo_{n}\n    return foo.foo(foofoo)\n\n"
+    for n in range(20)
+)
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [(("foo", "foofoo"),), (("foo", "f"),), (("foo", "bar"), ("bar", "foo"))],
+    ids=["longer", "shorter", "swap"],
+)
+def test_a_rename_inside_longer_words_is_paid_for_once(
+    tokenizer: Tokenizer, pairs: tuple[tuple[str, str], ...]
+) -> None:
+    names = dict(pairs)
+    after = re.sub("|".join(names), lambda found: names[found[0]], INSIDE)
+    walked = edit(tokenizer, INSIDE, after, pairs=pairs)
+    assert len(walked.steps) <= least(walked, 32) + 4
+
+
+def test_words_that_kept_their_name_before_are_left_alone(tokenizer: Tokenizer) -> None:
+    before = "foobar = 1\n" + "foobaz(foobar, footer)\n" * 20
+    after = before.replace("foobaz", "barbaz").replace("footer", "barter")
+    walked = edit(tokenizer, before, after, pairs=(("foo", "bar"),))
+    assert len(walked.steps) <= least(walked, 32) + 3
 
 
 @pytest.mark.parametrize("change", ["insert", "delete", "replace"])
