@@ -43,7 +43,8 @@ class ModelConfig:
 @dataclass(frozen=True)
 class EngineConfig:
     """page_size: tokens of a KV page. prefill_chunk: tokens of one prefill forward, between which a cancel is seen.
-    kv_tokens: tokens the page pool holds, for all caches together; None takes four contexts, at most 2^17."""
+    kv_tokens: tokens the page pool holds, for all caches together; None takes four contexts, at most 2^17, and on a GPU
+    no more than fit beside the weights. `load` takes chunks of 512 tokens on a GPU where nobody says otherwise."""
 
     page_size: int = 64
     prefill_chunk: int = 256

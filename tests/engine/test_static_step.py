@@ -1,6 +1,8 @@
 """Steps of fixed shape give what `verify` gives, to the bit, and padding touches nothing: on a CPU, without graphs."""
 
+import gc
 import random
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -277,6 +279,16 @@ def test_at_the_contexts_end_padding_reaches_beyond_it_and_harms_nothing(tiny_fo
     script = Scripted(PROMPT[:60] + plain, lambda step: 40)
     assert tokens_of(generate(model, PROMPT[:60], stop_ids=NEVER, speculative=script)) == plain
     assert len(plain) == 36
+
+
+def test_a_model_and_its_steps_are_dropped_together(tiny_folder: Maker) -> None:
+    model = make(tiny_folder(9), "torch")
+    model.steps = StaticStep(model, TAPS)
+    tokens_of(generate(model, PROMPT, max_tokens=3, stop_ids=NEVER))
+    parts = [weakref.ref(part) for part in (model, model.steps, model.pool, model.pool.k, model.weights.head)]
+    del model
+    gc.collect()
+    assert [part() for part in parts] == [None] * 5
 
 
 def test_an_override_chooses_in_the_targets_place(model: Qwen3) -> None:
