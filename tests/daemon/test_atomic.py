@@ -10,6 +10,15 @@ def test_atomic_writes_all(warm: Home) -> None:
     assert (first.read_text(), second.read_text()) == (MESH, MESH)
 
 
+def test_atomic_wants_each_file_once(warm: Home) -> None:
+    path = warm.write("once.py", GRID)
+    (warm.work / "again.py").symlink_to(path)
+    done = warm.run("edit", "once.py", "again.py", "--atomic", "-i", RENAME)
+    assert done.returncode == 2
+    assert "a file is named twice; with --atomic name each once" in done.stderr
+    assert path.read_text() == GRID
+
+
 def test_atomic_writes_none_where_one_fails(warm: Home) -> None:
     first = warm.write("none1.py", GRID)
     warm.write("none2.py", b"\0")
