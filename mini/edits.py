@@ -29,7 +29,7 @@ from specd.mini.kinds import (
     unable,
     values,
 )
-from specd.mini.lookalike import make_rare, scrambled
+from specd.mini.lookalike import foreign, make_rare, scrambled
 from specd.mini.names import IDENTIFIER, KEYWORDS
 from specd.mini.region import Region, cut_region
 from specd.mini.wording import choose
@@ -136,6 +136,8 @@ SHORT: dict[str, tuple[float, int]] = {
     "literal": (0.35, 600),
 }
 
+FOREIGN = 0.04  # part of the regions in training whose strings and comments get text of another script
+
 # Kinds that only evaluation asks for, by name.
 EVALUATION_KINDS: dict[str, Maker] = {
     "rename_plain": rename.rename_plain,
@@ -206,6 +208,8 @@ class EditMaker:
             region, source = self._region(size, language)
             if not 25 <= len(region.code) <= longest * 1.3 + 200 or "```" in region.code:
                 continue
+            if dense and rng.random() < FOREIGN:
+                region = foreign(rng, region)
             if rng.random() < 0.12 and (name := rename.pick_name(rng, region)):
                 region = make_rare(rng, region, name)
             made = maker(rng, region)

@@ -82,6 +82,36 @@ def make_rare(rng: Random, region: Region, name: str) -> Region:
     return region.with_code(rename_in(region.code, {name: rare}))
 
 
+# Ranges of code points: accented Latin, Greek, Cyrillic, Arabic, Devanagari, kana, Chinese, Hangul, signs, emoji.
+_SCRIPTS = (
+    (0xC0, 0x17F), (0x391, 0x3C9), (0x410, 0x44F), (0x627, 0x64A), (0x905, 0x939), (0x3042, 0x30FA), (0x4E00, 0x9FA5),
+    (0x4E00, 0x9FA5), (0xAC00, 0xD7A3), (0x2190, 0x22FF), (0x1F300, 0x1F64F),
+)  # fmt: skip
+_PROSE = re.compile(r"\"[^\"\n\\]{2,60}\"|'[^'\n\\]{2,60}'|(?<=// )[^\n]{3,}|(?<=# )[^\n]{3,}")
+
+
+def foreign(rng: Random, region: Region) -> Region:
+    """Text of other scripts in strings and comments: it is copied byte by byte, and code has little of it."""
+    low, high = rng.choice(_SCRIPTS)
+    letters = [chr(rng.randrange(low, high + 1)) for _ in range(rng.randrange(6, 60))]
+    letters = [c for c in letters if c.isprintable()]
+    if not letters:
+        return region
+    share = 0.3 + 0.7 * rng.random()
+
+    def other(m: re.Match[str]) -> str:
+        text = m.group()
+        mark = text[0] if text[0] in "\"'" else ""
+        if rng.random() > share:
+            return text
+        words = ["".join(rng.choices(letters, k=rng.randrange(1, 9))) for _ in range(rng.randrange(1, 4))]
+        if rng.random() < 0.4:
+            words.insert(rng.randrange(len(words) + 1), text.strip("\"'").split(" ")[0])
+        return mark + rng.choice(("", " ")).join(words) + mark
+
+    return region.with_code(_PROSE.sub(other, region.code))
+
+
 def scrambled(rng: Random, size: int) -> str:
     """About `size` characters of code-like lines over very few words, with whole runs repeated and slightly changed."""
     words = [rng.choice(COMMON_WORDS) if rng.random() < 0.3 else random_word(rng) for _ in range(rng.randrange(4, 16))]

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from specd.mini.edits import EVALUATION_KINDS, KINDS, EditMaker, SourceFile
-from specd.mini.lookalike import plant_names
+from specd.mini.lookalike import foreign, plant_names
 from specd.mini.names import IDENTIFIER, look_alike, rename_in, split_words, whole_word
 from specd.mini.phrasing import rename_template
 from specd.mini.region import Region, arguments, dedent
@@ -140,6 +140,23 @@ def test_planted_names_read_like_the_one_meant(seed: int, pool: list[str]) -> No
     assert len(IDENTIFIER.findall(region.code)) == len(IDENTIFIER.findall(code)), "names change, nothing comes or goes"
     assert IDENTIFIER.sub("_", region.code) == IDENTIFIER.sub("_", code)
     assert set(region.counts) - {"total", "first", "second", "third", "fourth", "print"}, "a twin is there"
+
+
+@few
+@given(seed=st.integers(0, 10**6))
+def test_text_of_other_scripts_stands_in_strings_and_comments_only(seed: int, pool: list[str]) -> None:
+    code = 'total = read("a file of numbers", 7)\n# adds what was found\nprint(total, "the sum of all")'
+    planted = foreign(Random(seed), Region(code, "python", pool)).code
+    shape = re.compile(r'"[^"\n]*"|# .*')
+    assert shape.sub("_", planted) == shape.sub("_", code)
+    assert planted.isprintable() or "\n" in planted
+    planted.encode()
+
+
+def test_training_meets_other_scripts(files: list[SourceFile], pool: list[str]) -> None:
+    maker = EditMaker(files, pool, 2)
+    before = [maker.make("rename", sizes=SIZES, dense=True).before for _ in range(200)]
+    assert any(ord(c) > 0x17F for text in before for c in text)
 
 
 def test_look_alikes_often_begin_like_the_name() -> None:
