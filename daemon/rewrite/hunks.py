@@ -31,6 +31,9 @@ TAB_LANGUAGES = frozenset(["makefile", "go"])
 HELD_FROM = 4
 """A hunk that drops so many lines more than it brings waits until the text is complete."""
 
+# What no answer may bring into a text, by how it is told: U+FFFD stands where a model's bytes were no character.
+_FOREIGN = {"\0": "a zero byte, which no text has", "\ufffd": "a broken character"}
+
 
 class HunkStream:
     """The new text of a region in pieces in, hunks out.
@@ -149,8 +152,8 @@ class HunkStream:
     def _take(self, text: str, key: str) -> None:
         if self.halted:
             return
-        if "\0" in text and "\0" not in self._original:
-            self.halted = "the model wrote a zero byte, which no text has"
+        if foreign := next((mark for mark in _FOREIGN if mark in text and mark not in self._original), None):
+            self.halted = f"the model wrote {_FOREIGN[foreign]}"
         elif text.strip() not in self._said and is_omission(text, language=self._language):
             self._omit(text)
         elif self._skipping:

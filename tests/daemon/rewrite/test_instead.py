@@ -1,4 +1,4 @@
-"""Answers that are something else than the code: a patch, a refusal in a fence, an emptied file, a zero byte."""
+"""Answers that are not the code: a patch, a refusal in a fence, an emptied file, a zero byte, a broken character."""
 
 import pytest
 
@@ -104,6 +104,15 @@ def test_a_zero_byte_ends_what_is_applied() -> None:
     assert outcome.kind == "declined"
     assert outcome.message == "the model wrote a zero byte, which no text has; line 9 is as before"
     assert outcome.text == TEXT.replace("os", "re")
+
+
+def test_a_broken_character_ends_what_is_applied_unless_the_text_has_one() -> None:
+    outcome = rewrite("```python\n" + TEXT.replace("os", "re").replace("return", "ret\ufffdurn") + "```")
+    assert outcome.kind == "declined"
+    assert outcome.message == "the model wrote a broken character; line 9 is as before"
+    assert outcome.text == TEXT.replace("os", "re")
+    has_one = TEXT.replace("return", "return '\ufffd' or")
+    assert rewrite("```python\n" + has_one.replace("Grid", "Mesh") + "```", has_one).kind == "done"
 
 
 def test_a_closing_fence_right_behind_the_code_closes_it() -> None:
