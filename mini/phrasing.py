@@ -130,6 +130,29 @@ _AFTER = re.split(
 )
 
 
+# Wordings with a hole: V is any of the words below, so that a word nobody has met is not taken for the new name.
+_OPEN = re.split(
+    r"[|\n]",
+    """A is to be V B|A should be V as B|A must be V B|A needs to be V to B|A has to be V as B|A will be V B
+A is V B now
+V A as B|V A to B|V A into B|V A with B|V every A to B|V the N A as B|V the name A to B|have A V as B|have every A V B
+let A V as B|let it V B instead of A|make A V B|make it V B, not A|the V of A should be B|the V of A is to be B
+the V of A is B now|set the V of A to B|each V of A becomes B|every V of A must be B|all V of A should say B
+change the V A to B|where A is V, use B|when A is V, make it B|V A and use B|V out A and write B|V A, then put B there
+A V as B|A V to B|A should V B|A must V B from today|V: A to B|V: A -> B|V (A -> B)|for V, A should be B
+we V A as B|we V B instead of A|they V A B|I V B to A|I would V A as B|please V: A becomes B|B is V for A
+B should be V where A is|use B as the V of A|B has to be V instead of A""",
+)
+_HOLE = """labelled titled marked understood seen taken given written found read meant stated listed declared
+defined entered
+typed noted put kept held shown told chosen picked selected adopted treated handled tagged coined dubbed termed styled
+phrased worded addressed recognised identified registered recorded published exposed referred regarded considered
+label title mark tag coin dub term style phrase word address list declare define enter type note show pick select adopt
+treat publish spell name notation heading caption designation token instance place spot place use reference usage form
+clarity readability symmetry uniformity review release version reading writing sake shift adapt adjust apply morph
+remap retag rebrand reword rephrase restate refashion recast reclassify standardise normalise harmonise unify""".split()
+
+
 def _filled(rng: Random, aside: str) -> str:
     word = rng.choice(COMMON_WORDS)
     return re.sub(r"\b[WD]\b", lambda m: word if m.group() == "W" else str(rng.randrange(1, 400)), aside)
@@ -143,8 +166,11 @@ def rename_template(rng: Random) -> str:
         new = "B" if "name" in joint or "identifier" in joint else rng.choice(_NEW)
         words = f"{verb} {rng.choice(_WHAT)} {joint} {new}"
         words = re.sub(r" +", " ", words).replace(" ,", ",").replace(" ;", ";").replace(" :", ":")
-    else:
+    elif rng.random() < 0.7:
         words = rng.choice(_OTHER)
+    else:
+        hole = rng.choice(_HOLE)
+        words = re.sub(r"\bV\b", hole, rng.choice(_OPEN))
     r = rng.random()
     if r < 0.14 and words[:1] not in ":%s{[(" and "?" not in words:
         words = f"{_filled(rng, rng.choice(_BEFORE))} {words}"
