@@ -61,7 +61,7 @@ class EditProposer:
         self._pairs = [(as_pattern(to_bytes(old)), to_bytes(new)) for old, new in pairs if old and "\n" not in old][
             :MOST_RULES
         ]
-        self._inside = Inside(self._pairs)
+        self._inside = Inside(self._source, self._pairs)
         self._end_ids = tuple(end_ids)
         self._start()
 

@@ -30,7 +30,7 @@ def find_guesses(
     """All guesses, best first."""
     out, at = lost.out, source.lexeme_at(lost.offset)
     guesses = _after_rules(source, lost, out)
-    begun = inside.begun(source, rules, lost)
+    begun = inside.begun(rules, lost)
     if begun is not None:
         guesses.append(begun)
     guesses += _words(source, lost, words, out, at)

@@ -79,6 +79,10 @@ class RuleBook:
                 return rule
         return None
 
+    def has(self, lexeme: str) -> bool:
+        """Some rule begins with this lexeme."""
+        return lexeme in self._by_first
+
     def add(self, rule: Rule) -> None:
         """Put a rule in force, in place of one for the same pattern."""
         old = self.find(rule.pattern, rule.left)
