@@ -9,7 +9,7 @@ from torch import Tensor
 
 from specd.engine import sampling
 from specd.engine.kernels.cuda import CudaOps, lanes_of
-from specd.engine.kernels.sample import accept
+from specd.engine.kernels.sample import Sampler, accept
 from specd.engine.ops import TorchOps, rope_tables
 from specd.engine.verify import accept as accept_on_host
 from specd.engine.verify import tree_layout
@@ -133,7 +133,7 @@ def attention(ops: CudaOps, heads: int, groups: int, size: int, dtype: torch.dty
 def norms(ops: CudaOps, size: int, dtype: torch.dtype) -> dict[str, Any]:
     x, delta = torch.randn(128, size, device="cuda").to(dtype), torch.randn(4, 128, size, device="cuda")
     weight = torch.randn(size, device="cuda").to(dtype)
-    wide = x.float()
+    wide = x.to(torch.float32, copy=True)
     expected = TorchOps().add_rms_norm(wide, summed(delta), weight.float(), 1e-6)
     first = x.clone()
     out = ops.add_rms_norm(first, delta, weight, 1e-6)
@@ -145,8 +145,8 @@ def norms(ops: CudaOps, size: int, dtype: torch.dtype) -> dict[str, Any]:
     return {"error": max(error(out, expected), error(first, wide)), "same bits": same}
 
 
-def draws(ops: CudaOps, vocabulary: int, dtype: torch.dtype) -> dict[str, Any]:
-    sampler = ops.sampler(torch.device("cuda"))
+def draws(vocabulary: int, dtype: torch.dtype) -> dict[str, Any]:
+    sampler = Sampler(torch.device("cuda"))
     logits = (torch.randn(16, vocabulary, device="cuda") * 3).to(dtype)
     logits[3, vocabulary - 5] = logits[3].max()
     positions = torch.arange(1000, 1016, device="cuda")
@@ -158,7 +158,13 @@ def draws(ops: CudaOps, vocabulary: int, dtype: torch.dtype) -> dict[str, Any]:
         sampling.SamplingParams(1.2, top_p=0.9, seed=5),
         sampling.SamplingParams(1.0, top_k=50, top_p=0.8, min_p=0.02, seed=6),
     ):
-        sampler.set(params)
+        sampler.set(
+            sampling.noise_key(params.seed, sampling.TARGET),
+            params.temperature,
+            params.top_k,
+            params.top_p,
+            params.min_p,
+        )
         chosen = sampler.choose(logits, positions)
         expected = sampling.draw(logits.float().cpu(), positions.cpu(), params)
         same = int((chosen.cpu() == expected).sum())

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from specd.engine import choice
-from specd.engine.kernels import cpu
+from specd.engine import choice, native_ops
 
 _TILE = 16  # rows of one library product
 _SPLIT = 64  # keys of one partial attention
@@ -252,7 +251,7 @@ def for_device(device: torch.device, dtype: torch.dtype) -> Ops:
 
         return CudaOps()
     if device.type == "cpu" and dtype == torch.float32:
-        kernels = cpu.load()
+        kernels = native_ops.load()
         if kernels is not None:
             return kernels
     return TorchOps(row_invariant=device.type == "cpu")

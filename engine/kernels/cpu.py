@@ -20,8 +20,6 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from specd.engine import choice
-
 log = logging.getLogger(__name__)
 
 _SOURCES = [Path(__file__).with_name(name) for name in ("cpu.c", "attention.h", "pool.h")]
@@ -116,7 +114,7 @@ class CpuKernels:
     row_invariant = True
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        self._library = library
+        self.library = library
         self._threads: int | None = None  # torch's number, inside `alone`
 
     @property
@@ -145,7 +143,7 @@ class CpuKernels:
         rows, columns = x.shape[0], weight.shape[0]
         out = torch.empty(rows, columns)
         is_bf16 = weight.dtype == torch.bfloat16
-        self._library.specd_linear(
+        self.library.specd_linear(
             self.threads, x.data_ptr(), weight.data_ptr(), is_bf16, _pointer(bias), out.data_ptr(), rows,
             columns, weight.shape[1],
         )  # fmt: skip
@@ -162,7 +160,7 @@ class CpuKernels:
     def add_rms_norm(self, x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> Tensor:
         """x [M, H] += delta in place, then its RMS norm [M, H]."""
         out = torch.empty_like(x)
-        self._library.specd_add_rms_norm(
+        self.library.specd_add_rms_norm(
             x.data_ptr(), _pointer(delta), weight.data_ptr(), eps, out.data_ptr(), x.shape[0], x.shape[1]
         )
         return out
@@ -170,7 +168,7 @@ class CpuKernels:
     def silu_mul(self, gate_up: Tensor) -> Tensor:
         """gate_up [M, 2 I] -> [M, I]."""
         out = torch.empty(gate_up.shape[0], gate_up.shape[1] // 2)
-        self._library.specd_silu_mul(gate_up.data_ptr(), out.data_ptr(), out.shape[0], out.shape[1])
+        self.library.specd_silu_mul(gate_up.data_ptr(), out.data_ptr(), out.shape[0], out.shape[1])
         return out
 
     def qk_norm_rope_store(
@@ -189,7 +187,7 @@ class CpuKernels:
         heads = qkv.shape[1] // size - 2 * groups
         out = torch.empty(rows, heads, size)
         q_norm, k_norm = norms if norms is not None else (None, None)
-        self._library.specd_qk_norm_rope_store(
+        self.library.specd_qk_norm_rope_store(
             qkv.data_ptr(), _pointer(q_norm), _pointer(k_norm), eps, rope[0].data_ptr(), rope[1].data_ptr(),
             slots.data_ptr(), out.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(), rows, heads, groups, size,
         )  # fmt: skip
@@ -205,24 +203,16 @@ class CpuKernels:
         base: int | Tensor,
         mask: Tensor | None,
     ) -> Tensor:
-        """q [M, Hq, D], caches [slots, G, D], table [pages] int32, mask [M, M] bool, lanes or None -> [M, Hq, D]."""
-        mask = None if mask is None else choice.as_mask(mask).to(torch.uint8).contiguous()
+        """q [M, Hq, D], caches [slots, G, D], table [pages] int32, mask [M, M] bool or None -> [M, Hq, D]."""
+        mask = None if mask is None else mask.to(torch.uint8).contiguous()
         rows, heads, size = q.shape
         out = torch.empty_like(q)
-        self._library.specd_attention(
+        self.library.specd_attention(
             self.threads,
             q.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(), table.data_ptr(), page, int(base), _pointer(mask),
             size**-0.5, out.data_ptr(), rows, heads, k_cache.shape[-2], size,
         )  # fmt: skip
         return out
-
-    def choose(self, logits: Tensor, positions: Tensor, params: Tensor) -> Tensor:
-        """As `choice.choose`."""
-        return choice.choose(logits, positions, params)
-
-    def accept(self, tokens: Tensor, choices: Tensor, rows: Tensor, parents: Tensor | None) -> Tensor:
-        """As `choice.accepted`."""
-        return choice.accepted(tokens, choices, rows, parents)
 
     def span_attention(
         self,
@@ -238,7 +228,7 @@ class CpuKernels:
         """q [M, Hq, D], caches [slots, G, D], table [pages] int32, spans [M, 2] int64 or None -> [M, Hq, D]."""
         rows, heads, size = q.shape
         out = torch.empty_like(q)
-        self._library.specd_span_attention(
+        self.library.specd_span_attention(
             self.threads,
             q.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(), table.data_ptr(), page, int(start), int(stop),
             _pointer(spans), size**-0.5, out.data_ptr(), rows, heads, k_cache.shape[-2], size,

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from specd.engine.kernels import attention, fused, linear, sample
 from specd.engine.kernels.linear import Tile
-from specd.engine.kernels.sample import Sampler
 
 
 def splits_for(columns: int, depth: int, gated: bool = False) -> int:
@@ -135,10 +134,6 @@ class CudaOps:
     def accept(self, tokens: Tensor, choices: Tensor, rows: Tensor, parents: Tensor | None) -> Tensor:
         """sample.accept."""
         return sample.accept(tokens, choices, rows, parents)
-
-    def sampler(self, device: torch.device) -> Sampler:
-        """Draws tokens on the device; see sample.py."""
-        return Sampler(device)
 
     def _place(self, position: int | Tensor, device: torch.device) -> Tensor:
         """A position on the device. An int's tensor is kept for the other layers of the pass."""

@@ -14,7 +14,6 @@ import triton.language as tl
 from torch import Tensor
 
 from specd.engine.kernels.launch import INTERPRETED, constant, options, start, trigger
-from specd.engine.sampling import TARGET, SamplingParams, noise_key
 
 _BLOCK = 64 if INTERPRETED else 4096  # logits a program
 _SEARCH = 512 if INTERPRETED else 8192  # logits of one turn of a search through a whole row
@@ -289,21 +288,19 @@ class Sampler:
             torch.zeros(3, dtype=torch.int32, pin_memory=pinned),
         )
         self.floats, self.ints = (part.to(device) for part in self._host)
-        self._params: tuple[SamplingParams, int] | None = None
-        self.set(SamplingParams())
+        self.set((0, 0))
 
-    def set(self, params: SamplingParams, stream: int = TARGET) -> None:
-        """From the next `choose` on this stream. Waits for an earlier change to have reached the device."""
-        if self._params == (params, stream):
-            return
-        if self._params is not None and self.floats.is_cuda:
+    def set(
+        self, key: tuple[int, int], temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0
+    ) -> None:
+        """From the next `choose` on this stream; key: the noise key's two 32-bit words, the rest as in SamplingParams.
+        Waits for an earlier change to have reached the device."""
+        if self.floats.is_cuda:
             torch.cuda.current_stream().synchronize()  # the pinned words are about to change
-        self._params = (params, stream)
-        words = noise_key(params.seed, stream)
-        log_min_p = math.log(params.min_p) if params.min_p > 0.0 else -math.inf
+        log_min_p = math.log(min_p) if min_p > 0.0 else -math.inf
         floats, ints = self._host
-        floats.copy_(torch.tensor([params.temperature, params.top_p, log_min_p], dtype=torch.float64))
-        ints.copy_(torch.tensor([min(params.top_k, 2**31 - 1), _word(words[0]), _word(words[1])], dtype=torch.int32))
+        floats.copy_(torch.tensor([temperature, top_p, log_min_p], dtype=torch.float64))
+        ints.copy_(torch.tensor([min(top_k, 2**31 - 1), _word(key[0]), _word(key[1])], dtype=torch.int32))
         self.floats.copy_(floats, non_blocking=True)
         self.ints.copy_(ints, non_blocking=True)
 

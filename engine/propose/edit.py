@@ -38,7 +38,8 @@ class EditProposer:
     predicted: the whole answer if nothing changed (fence, region, fence). pairs: substitutions that the instruction
     names. end_ids: tokens that end the answer. known: tokens in which most of `predicted` may stand, such as the
     prompt: then it is not tokenized again, which is most of the time that this takes. Any tokenizer whose tokens are
-    runs of bytes will do.
+    runs of bytes will do. Where nothing is predicted, it drafts what the prompt and the answer itself say again; how
+    often that is right says nothing about edits, so it has another name then: `recall`.
     """
 
     name = "edit"
@@ -56,6 +57,8 @@ class EditProposer:
         if max_k < 1:
             raise ValueError(f"max_k must be 1 or more, not {max_k}")
         self.max_k = max_k
+        if not predicted:
+            self.name = "recall"
         self._texts = TokenText(tokenizer)
         self._source = Source(predicted, self._texts, known)
         self._pairs = [(as_pattern(to_bytes(old)), to_bytes(new)) for old, new in pairs if old and "\n" not in old][

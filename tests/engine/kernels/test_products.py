@@ -1,0 +1,76 @@
+"""Products in Triton's interpreter: right for ragged shapes, and the same bits for any number of rows."""
+
+import itertools
+
+import pytest
+import torch
+from torch import Tensor
+
+linear = pytest.importorskip("specd.engine.kernels.linear", reason="triton is not installed", exc_type=ImportError)
+cuda = pytest.importorskip("specd.engine.kernels.cuda", reason="triton is not installed", exc_type=ImportError)
+
+
+def draw(rows: int, columns: int, depth: int, dtype: torch.dtype = torch.bfloat16) -> tuple[Tensor, Tensor, Tensor]:
+    """x [M, K], weight [N, K], bias [N]."""
+    draws = torch.Generator().manual_seed(rows * columns + depth)
+    x, weight = torch.randn(rows, depth, generator=draws), torch.randn(columns, depth, generator=draws) / depth**0.5
+    return x.to(dtype), weight.to(dtype), torch.randn(columns, generator=draws).to(dtype)
+
+
+def error(out: Tensor, expected: Tensor) -> float:
+    return float((out.double() - expected.double()).norm() / expected.double().norm())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize(("rows", "columns", "depth"), [(1, 96, 128), (5, 70, 104), (19, 64, 256)])
+def test_linear_equals_torch(rows: int, columns: int, depth: int, dtype: torch.dtype) -> None:
+    x, weight, bias = draw(rows, columns, depth, dtype)
+    expected = x.double() @ weight.double().T
+    limit = 1e-6 if dtype == torch.float32 else 4e-3
+    ops = cuda.CudaOps()
+    assert error(ops.linear(x, weight), expected) < limit
+    assert error(ops.linear(x, weight, bias), expected + bias.double()) < limit
+
+
+def test_a_gated_product_is_silu_of_the_gate_times_up() -> None:
+    x, weight, _ = draw(5, 2 * 40, 128)
+    gate, up = (x.double() @ weight.double().T).chunk(2, dim=-1)
+    assert error(cuda.CudaOps().gated(x, weight), torch.nn.functional.silu(gate) * up) < 4e-3
+
+
+@pytest.mark.parametrize(("splits", "early"), list(itertools.product((1, 2, 3), (0, 1, 2))))
+def test_partial_sums_add_up_in_order_to_what_one_program_adds(splits: int, early: int) -> None:
+    x, weight, bias = draw(5, 70, 640)
+    tile = linear.Tile(16, 64, 64, 2, 4, early)
+    parts = linear.launch(x, weight, bias, tile, splits=splits, partial=True)
+    whole = linear.launch(x, weight, bias, tile, splits=splits, partial=True, in_order=True)
+    assert parts.shape == (splits, 5, 70)
+    assert whole.shape == (1, 5, 70)
+    total = sum(parts, torch.zeros(()))
+    assert torch.equal(total, whole[0])
+    assert error(total, x.double() @ weight.double().T + bias.double()) < 1e-6
+
+
+@pytest.mark.parametrize("kind", ["linear", "projection", "gated"])
+def test_rows_of_a_product_do_not_depend_on_their_number(kind: str) -> None:
+    ops = cuda.CudaOps()
+    x, weight, _ = draw(130, 64, 1024)
+
+    def product(rows: Tensor) -> Tensor:
+        out: Tensor = getattr(ops, kind)(rows, weight)
+        return sum(out, torch.zeros(())) if out.dim() == 3 else out
+
+    alone = torch.cat([product(x[row : row + 1]) for row in range(3)])
+    for rows in (2, 17, 65, 130):
+        assert torch.equal(product(x[:rows])[:3], alone[:rows]), rows
+
+
+def test_a_weights_splits_do_not_depend_on_the_rows() -> None:
+    ops = cuda.CudaOps()
+    assert {ops.projection(draw(rows, 64, 1024)[0], draw(1, 64, 1024)[1]).shape[0] for rows in (1, 7, 64, 128)} == {2}
+
+
+def test_a_product_in_splits_is_partial_or_in_order() -> None:
+    x, weight, _ = draw(2, 64, 256)
+    with pytest.raises(ValueError, match="partial or in order"):
+        linear.launch(x, weight, None, linear.Tile(16, 64, 64, 2, 4), splits=2)
