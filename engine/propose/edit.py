@@ -24,7 +24,7 @@ from specd.engine.propose.edit_source import Source
 from specd.engine.propose.edit_text import TextTokenizer, TokenText, to_bytes
 from specd.engine.propose.tree import Continuation
 
-INDEXED = 64  # tokens of the row that a step takes into the lookup index where the copy is lost
+INDEXED = 160  # tokens of the row that a step takes into the lookup index where the copy is lost
 PROMPT_TEXT = 200_000  # bytes of the prompt whose words are read
 LONGEST = (16, 32, 64, 128, 1 << 30)  # tokens that a guess of each class drafts
 BRANCHES = 6  # guesses in a tree

@@ -9,7 +9,7 @@ from specd.engine.propose.edit_text import is_word
 
 DEEPEST = 32  # lexemes of a match that count
 MOST_GUESSES = 4
-UNLIKELY = 14  # times less likely than the best place: not worth a guess
+UNLIKELY = 30  # times less likely than the best place: not worth a guess
 MOST_ENDS = 24  # places that are compared
 
 
