@@ -13,6 +13,7 @@ from functools import partial
 import torch
 
 from specd.engine.errors import OutOfMemory
+from specd.engine.passes import Passes, Shape
 from specd.engine.static_step import READ_WIDTHS, TREE_WIDTHS, WIDTHS, Kind, StaticStep
 from specd.engine.weights import Progress
 
@@ -28,19 +29,18 @@ def capture_steps(
     stages: widths and kinds, the widest first. progress: called with a fraction 0..1 and a few words. Raises
     OutOfMemory; nothing is left of them then."""
     device = steps.model.device
-    recorder = Recorder(device)
+
+    def tell(number: int) -> None:
+        if progress:
+            progress(number / len(stages), f"capturing steps of {stages[number][0]} rows")
+
     try:
-        for number, (width, kind) in enumerate(stages):
-            if progress:
-                progress(number / len(stages), f"capturing steps of {width} rows")
-            steps.inputs.blank(width)
-            steps.replays[width, kind] = recorder.record(partial(steps.run, width, kind))
+        Recorder(device).record_all(steps, stages, tell)
     except torch.OutOfMemoryError as error:
         steps.replays.clear()
         raise OutOfMemory(
             f"no room on {device} to capture the steps; ask for fewer tokens (kv_tokens) or use a smaller model"
         ) from error
-    torch.cuda.empty_cache()  # what first runs left on the recorder's stream
     steps.model.steps = steps
 
 
@@ -61,6 +61,19 @@ class Recorder:
         gc.collect()  # what is collected while a graph is captured would become a part of it
         torch.cuda.synchronize(device)
         torch.cuda.empty_cache()
+
+    def record_all(
+        self,
+        passes: Passes[*Shape],
+        shapes: Sequence[tuple[*Shape]],
+        begins: Callable[[int], None] = lambda number: None,
+    ) -> None:
+        """Captures the passes of all these shapes, and has them replayed. begins: called with each one's number."""
+        for number, shape in enumerate(shapes):
+            begins(number)
+            passes.blank(*shape)
+            passes.replays[shape] = self.record(partial(passes.run, *shape))
+        torch.cuda.empty_cache()  # what first runs left on the recorder's stream
 
     @torch.inference_mode()
     def record(self, work: Callable[[], None]) -> Callable[[], None]:

@@ -18,6 +18,7 @@ from specd.engine.errors import NonFiniteLogits
 from specd.engine.kv_cache import LONGEST_READ, LONGEST_STEP, KVCache, PagePool
 from specd.engine.model import Qwen3
 from specd.engine.ops import StaticOps
+from specd.engine.passes import Passes
 from specd.engine.sampling import NOT_FINITE, SamplingParams
 from specd.engine.step_inputs import StepInputs
 
@@ -31,8 +32,8 @@ Kind = Literal["chain", "tree", "read"]  # a read is a part of a prompt: no head
 Override = Callable[[Tensor, Tensor], Tensor]
 
 
-class StaticStep:
-    """The steps of one model. `replays`: what runs a (width, kind) in place of the operations one by one.
+class StaticStep(Passes[int, Kind]):
+    """The steps of one model, by width and kind.
 
     It holds on to all that captured steps point to: the weights and the page pool (through the model), its own buffers
     and the rotary tables. They are dropped together.
@@ -43,9 +44,9 @@ class StaticStep:
         choices) -> choices, part of the step on the device: a target that chooses otherwise, for measurements."""
         if not isinstance(model.ops, StaticOps):
             raise ValueError(f"the {model.ops.name} operations have no step of fixed shape")
+        super().__init__(model.device)
         self.model = model
         self.taps = tuple(taps)
-        self.replays: dict[tuple[int, Kind], Callable[[], None]] = {}
         self._ops: StaticOps = model.ops
         self._override = override
         self._pool = model.pool
@@ -120,22 +121,13 @@ class StaticStep:
             raise
         return path, emitted, kept
 
-    def launch(self, width: int, kind: Kind) -> None:
-        """Starts the step that the inputs describe."""
-        replay = self.replays.get((width, kind))
-        if replay is None:
-            self.run(width, kind)
-        else:
-            replay()
-
-    def wait(self) -> None:
-        """Until the record is on the host."""
-        if self.model.device.type == "cuda":
-            torch.cuda.current_stream(self.model.device).synchronize()
+    def blank(self, width: int, kind: Kind) -> None:
+        """A step of nothing but padding, after nothing."""
+        self.inputs.blank(width)
 
     @torch.inference_mode()
     def run(self, width: int, kind: Kind) -> None:
-        """All operations of a step, copies included; what a graph captures."""
+        """All operations of a step, copies included."""
         ops, model, inputs = self._ops, self.model, self.inputs
         is_tree = kind == "tree"
         inputs.copy(width, is_tree)

@@ -4,7 +4,7 @@ What static_step.py is for the target: nothing in a pass waits for the device, s
 one copy brings the inputs, one record brings the drafts. For drafters whose rows see all of the context and the block.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from specd.engine.graphs import Recorder
 from specd.engine.kv_cache import LONGEST_READ, KVCache
+from specd.engine.passes import Passes
 from specd.engine.propose.dflash_context import DFlashContext
 from specd.engine.propose.dflash_model import DFlashDrafter
 from specd.engine.step_inputs import StepInputs
@@ -20,16 +21,16 @@ WITH_BLOCK = (16, 64)  # rows that may be taken in before a block
 ALONE = (192, LONGEST_READ)  # ... and without one: what gathered while others drafted, and a part of a prompt
 
 
-class DFlashStep:
-    """The passes of one drafter. `replays`: what runs one in place of the operations one by one."""
+class DFlashStep(Passes[int, bool]):
+    """The passes of one drafter, by the rows that there is room to take in, and whether a block is drafted."""
 
     def __init__(self, drafter: DFlashDrafter) -> None:
         """Raises ValueError for a drafter whose rows do not see everything."""
         c = drafter.config
         if any(window is not None for window in c.windows) or any(c.is_causal):
             raise ValueError("only drafters with two-way attention to everything have passes of fixed shape")
+        super().__init__(drafter.device)
         self.drafter = drafter
-        self.replays: dict[tuple[int, bool], Callable[[], None]] = {}
         self._pool = drafter.pool
         self._rope = drafter.rope(c.max_positions + LONGEST_READ + c.block_size)
         self._taps = torch.zeros(
@@ -54,7 +55,7 @@ class DFlashStep:
             block = [anchor, *[self.drafter.config.mask_token_id] * (size - 1)]
             self._inputs.write_pass(context.cache, taken, room, position, block, start)
             self.launch(room, True)
-            self._wait()
+            self.wait()
         found: list[int] = self._drafts.tolist()
         return found
 
@@ -68,24 +69,13 @@ class DFlashStep:
             self.launch(room, False)
 
     def _settle(self, taps: Tensor | None) -> None:
-        self._wait()  # a pass that nobody waited for may still read its inputs
+        self.wait()  # a pass that nobody waited for may still read its inputs
         if taps is not None:
             self._taps[: len(taps)].copy_(taps)
 
-    def launch(self, room: int, with_block: bool) -> None:
-        replay = self.replays.get((room, with_block))
-        if replay is None:
-            self.run(room, with_block)
-        else:
-            replay()
-
-    def _wait(self) -> None:
-        if self.drafter.device.type == "cuda":
-            torch.cuda.current_stream(self.drafter.device).synchronize()
-
     @torch.inference_mode()
     def run(self, room: int, with_block: bool) -> None:
-        """All operations of a pass, copies included; what a graph captures."""
+        """All operations of a pass, copies included."""
         drafter, inputs = self.drafter, self._inputs
         width = room + (drafter.config.block_size if with_block else 0)
         inputs.copy(width, False)
@@ -130,9 +120,6 @@ def capture(drafter: DFlashDrafter) -> None:
         steps = DFlashStep(drafter)
     except ValueError:
         return
-    recorder = Recorder(drafter.device)
-    for room, with_block in [(room, False) for room in ALONE[::-1]] + [(room, True) for room in WITH_BLOCK[::-1]]:
-        steps.blank(room, with_block)
-        steps.replays[room, with_block] = recorder.record(lambda r=room, b=with_block: steps.run(r, b))  # type: ignore[misc]
-    torch.cuda.empty_cache()
+    shapes = [(room, False) for room in ALONE[::-1]] + [(room, True) for room in WITH_BLOCK[::-1]]
+    Recorder(drafter.device).record_all(steps, shapes)
     drafter.steps = steps

@@ -5,7 +5,6 @@ one wait (as CUDA graphs where the device has them) in place of k times the mode
 """
 
 from bisect import bisect_left
-from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -15,6 +14,7 @@ from specd.engine.graphs import STAGES, Recorder, capture_steps
 from specd.engine.kv_cache import LONGEST_READ, KVCache
 from specd.engine.model import Qwen3
 from specd.engine.ops import StaticOps
+from specd.engine.passes import Passes
 from specd.engine.sampling import SamplingParams
 from specd.engine.static_step import StaticStep
 from specd.engine.step_inputs import StepInputs
@@ -23,16 +23,16 @@ LENGTHS = (1, 3, 7, 15)  # drafts of one pass
 FIRST = 2  # rows of its first step: after full acceptance the last draft is missing too
 
 
-class DraftChain:
-    """The chains of one draft model. `replays`: what runs one in place of the operations one by one. What is missing
-    beyond two tokens is read as a part of a prompt."""
+class DraftChain(Passes[int]):
+    """The chains of one draft model, by their length. What is missing beyond two tokens is read as a part of a
+    prompt."""
 
     def __init__(self, model: Qwen3) -> None:
         if not isinstance(model.ops, StaticOps):
             raise ValueError(f"the {model.ops.name} operations have no step of fixed shape")
+        super().__init__(model.device)
         self.model = model
         self.reads = StaticStep(model)
-        self.replays: dict[int, Callable[[], None]] = {}
         self._ops: StaticOps = model.ops
         self._rope = model.rope(model.config.max_positions + LONGEST_READ)
         table = len(model.new_cache().table)
@@ -53,27 +53,19 @@ class DraftChain:
             cache.hold(len(missing) + room)
             self._inputs.write_chain(cache, missing, length, room, sampling)
             self.launch(length)
-            self.reads.wait()
+            self.wait()
             cache.advance(len(missing) + k - 1)
             cache.truncate(cache.length)
         except BaseException:
-            self.reads.wait()
+            self.wait()
             cache.truncate(start)
             raise
         found: list[int] = self._drafts[:k].tolist()
         return found
 
-    def launch(self, length: int) -> None:
-        """Starts the chain that the inputs describe."""
-        replay = self.replays.get(length)
-        if replay is None:
-            self.run(length)
-        else:
-            replay()
-
     @torch.inference_mode()
     def run(self, length: int) -> None:
-        """All operations of a chain, copies included; what a graph captures."""
+        """All operations of a chain, copies included."""
         model, inputs, width = self.model, self._inputs, FIRST + length - 1
         inputs.copy(width, True)
         tokens, positions, slots = inputs.chain(width)
@@ -123,8 +115,5 @@ def capture(model: Qwen3) -> DraftChain:
     """The model's chains and its parts of prompts as CUDA graphs."""
     chain = DraftChain(model)
     capture_steps(chain.reads, stages=[stage for stage in STAGES if stage[1] == "read"])
-    recorder = Recorder(model.device)
-    for length in LENGTHS[::-1]:
-        chain.blank(length)
-        chain.replays[length] = recorder.record(lambda n=length: chain.run(n))  # type: ignore[misc]
+    Recorder(model.device).record_all(chain, [(length,) for length in LENGTHS[::-1]])
     return chain
