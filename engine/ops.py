@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from specd.engine import choice, native_ops
+from specd.engine.kernels.lanes import as_mask
 
 _TILE = 16  # rows of one library product
 _SPLIT = 64  # keys of one partial attention
@@ -194,7 +195,7 @@ class TorchOps:
         base = int(base)
         total = base + rows
         visible = torch.ones(rows, total, dtype=torch.bool, device=q.device)
-        visible[:, base:] = visible[:, base:].tril() if mask is None else choice.as_mask(mask)
+        visible[:, base:] = visible[:, base:].tril() if mask is None else as_mask(mask)
         # Each row's visible keys, moved to the front in order: place j of the list is depth j, in a tree as in a chain.
         order = torch.where(visible, torch.arange(total, device=q.device), total).sort(dim=1).values
         order = functional.pad(order, (0, -total % _SPLIT), value=total)
@@ -204,6 +205,7 @@ class TorchOps:
         out = torch.empty_like(q)
         for row in range(rows):  # one row at a time: no product's shape depends on the number of rows
             keys, values = k_cache[slots[row]].float(), v_cache[slots[row]].float()  # [n, G, D]
+            values = values.masked_fill(~seen[row][:, None, None], 0.0)  # 0 times what nobody wrote may be no number
             query = q[row].float().view(groups, heads // groups, size) * size**-0.5
             scores = torch.einsum("grd,ngd->grn", query, keys).masked_fill(~seen[row], -torch.inf)
             weights = (scores - scores.max(dim=-1, keepdim=True).values).exp()

@@ -5,6 +5,7 @@ import torch
 
 from specd.engine.kernels import cpu
 from specd.engine.kernels.cpu import CpuKernels
+from specd.engine.ops import TorchOps
 
 PAGE = 16
 
@@ -39,3 +40,14 @@ def test_any_number_of_rows_has_the_bits_of_decode_steps(
         assert torch.equal(ops.attention(q[:rows], k, v, table, PAGE, base, chain), alone[:rows]), rows
         spans = torch.stack([torch.zeros(rows, dtype=torch.int64), base + 1 + torch.arange(rows)], dim=1)
         assert torch.equal(ops.span_attention(q[:rows], k, v, table, PAGE, 0, base + rows, spans), alone[:rows]), rows
+
+
+@pytest.mark.parametrize("kind", ["native", "torch"])
+def test_a_row_is_not_touched_by_what_it_does_not_see(kind: str, request: pytest.FixtureRequest) -> None:
+    operations: CpuKernels | TorchOps = request.getfixturevalue("ops") if kind == "native" else TorchOps()
+    k, v, table = cache(80, 2, 16)
+    q = torch.randn(6, 4, 16)
+    seen = operations.attention(q[:4], k, v, table, PAGE, 64, None)
+    last = table[4].long() * PAGE
+    k[last + 4 : last + PAGE] = v[last + 4 : last + PAGE] = torch.nan  # padding's, which nobody wrote
+    assert torch.equal(operations.attention(q, k, v, table, PAGE, 64, None)[:4], seen)
