@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from specd.engine import sampling
-from specd.engine.kernels.cuda import CudaOps, lanes_of
+from specd.engine.choice import accept as accept_on_host
+from specd.engine.kernels.cuda import CudaOps
+from specd.engine.kernels.lanes import as_lanes
 from specd.engine.kernels.sample import Sampler, accept
 from specd.engine.ops import TorchOps, rope_tables
-from specd.engine.verify import accept as accept_on_host
 from specd.engine.verify import tree_layout
 
 BF16, ROWS = torch.bfloat16, (1, 2, 3, 4, 8, 16, 32, 33, 64, 128)
@@ -106,7 +107,7 @@ def attention(ops: CudaOps, heads: int, groups: int, size: int, dtype: torch.dty
         parents = torch.tensor([int(torch.randint(-1, i, (1,))) if i else -1 for i in range(width - 1)])
         depth, mask = tree_layout(parents)
         # A row alone, over a cache whose chain is the row's path: keys and values of depth d at position base + d.
-        lanes = lanes_of(mask.cuda())
+        lanes = as_lanes(mask.cuda())
         tree = ops.attention(q[:width], k_cache, v_cache, table, page, base, lanes)
         equal = True
         for row in (0, 1, width // 2, width - 1):

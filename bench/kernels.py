@@ -27,6 +27,7 @@ from torch import Tensor
 
 from specd.engine.kernels import attention, cuda
 from specd.engine.kernels.cuda import CudaOps
+from specd.engine.kernels.lanes import as_lanes
 from specd.engine.kernels.linear import Tile
 
 HIDDEN, HEADS, GROUPS, SIZE, INNER, VOCAB, LAYERS = 2560, 32, 8, 128, 9728, 151936, 36
@@ -283,7 +284,7 @@ def attention_times(model: Model) -> dict[str, float]:
     for context, rows in itertools.product((2048, 16384), PLANS):
         _, base, _, _ = model.inputs(rows, context)
         q = torch.empty(rows, HEADS, SIZE, dtype=torch.bfloat16, device="cuda").normal_()
-        lanes = cuda.lanes_of(torch.ones(rows, rows, dtype=torch.bool, device="cuda").tril())
+        lanes = as_lanes(torch.ones(rows, rows, dtype=torch.bool, device="cuda").tril())
 
         def layers(lanes: Tensor | None = None, q: Tensor = q, base: Tensor = base) -> None:
             for k, v in model.caches:

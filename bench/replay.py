@@ -26,9 +26,10 @@ import torch
 from replay_cases import Case, Scope, build_case, read_edits
 from replay_proposers import PROPOSERS
 
+from specd.engine.choice import accept
 from specd.engine.draft import EMPTY, Committed, Proposer, Sequence
 from specd.engine.tokenizer import Tokenizer
-from specd.engine.verify import accept, tree_layout
+from specd.engine.verify import tree_layout
 
 NOTHING = -1  # behind the end token the target has no choice
 KINDS = ("rename", "signature", "refactor", "fix", "feature", "docs", "delete", "move")

@@ -1,10 +1,13 @@
-"""What the target chooses in a block of rows, and which drafts agree, for steps of fixed shape: in torch.
+"""What the target chooses in a block of rows, and which drafts agree.
 
-The same rules as sampling.py's and verify.py's, but all of their inputs are tensors, so that a captured step can be fed
-with another request's. A device's kernels are tested against these.
+`accept` is the exact rule; `choose` and `accepted` are that rule and sampling.py's for steps of fixed shape, in torch:
+all of their inputs are tensors, so that a captured step can be fed with another request's. A device's kernels are
+tested against these.
 """
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -39,6 +42,34 @@ def choose(logits: Tensor, positions: Tensor, params: Tensor) -> Tensor:
     return torch.where(logits.amax(dim=-1).isfinite(), chosen, -1)
 
 
+@dataclass(frozen=True)
+class Accepted:
+    """path: accepted draft indices, from the root down. tokens: their tokens and the bonus token after them."""
+
+    path: list[int]
+    tokens: list[int]
+
+
+def accept(drafted: Sequence[int], parents: Sequence[int] | None, targets: Sequence[int]) -> Accepted:
+    """The longest path of drafted tokens that the target agrees with, and the target's token after it.
+
+    targets: k+1 tokens, the target's choice after the newest token (index 0) and after each drafted one (index i+1);
+    parents as in Draft. Pure; linear in k. Of two siblings with one token the first counts.
+    """
+    if parents is None:
+        count = 0
+        while count < len(drafted) and drafted[count] == targets[count]:
+            count += 1
+        return Accepted(list(range(count)), [*drafted[:count], targets[count]])
+    path: list[int] = []
+    node = -1
+    for index, (token, parent) in enumerate(zip(drafted, parents, strict=True)):  # parents stand before children
+        if parent == node and token == targets[node + 1]:
+            path.append(index)
+            node = index
+    return Accepted(path, [*(drafted[index] for index in path), targets[node + 1]])
+
+
 def accepted(tokens: Tensor, choices: Tensor, rows: Tensor, parents: Tensor | None) -> Tensor:
     """The exact rule over a block: tokens [W] int64, the newest token and the drafts; choices [W] int64, the target's
     after each row; rows [1] int32: the rows that count; parents [W] int32: the block row that each row follows (row 0's
@@ -48,30 +79,11 @@ def accepted(tokens: Tensor, choices: Tensor, rows: Tensor, parents: Tensor | No
     words of which a + 1 count: the tokens of the accepted and the choice after them; W of which a count: their rows.
     """
     count, width = int(rows), len(tokens)
-    drafted, chosen = tokens.tolist(), choices.tolist()
-    above = range(-1, width - 1) if parents is None else parents.tolist()
-    path = [0]
-    for row in range(1, count):
-        if above[row] == path[-1] and drafted[row] == chosen[path[-1]]:
-            path.append(row)
-    taken = len(path) - 1
-    emitted = [*(drafted[row] for row in path[1:]), chosen[path[-1]]]
-    sane = int(min(chosen[:count]) >= 0)
-    record = [taken, sane, *emitted, *[0] * (width - len(emitted)), *path[1:], *[0] * (width - taken)]
+    chosen = choices.tolist()[:count]
+    above = None if parents is None else [row - 1 for row in parents.tolist()[1:count]]
+    found = accept(tokens.tolist()[1:count], above, chosen)
+    taken = len(found.path)
+    path = [index + 1 for index in found.path]
+    padding = [0] * (width - taken)
+    record = [taken, int(min(chosen) >= 0), *found.tokens, *padding[1:], *path, *padding]
     return torch.tensor(record, dtype=torch.int32, device=tokens.device)
-
-
-def as_mask(mask: Tensor) -> Tensor:
-    """A mask [M, M] bool of a mask or of lanes ([M, M] int32: the rows that each row sees, -1 behind them)."""
-    if mask.dtype == torch.bool:
-        return mask
-    seen = torch.zeros(len(mask), len(mask) + 1, dtype=torch.bool, device=mask.device)
-    return seen.scatter_(1, mask.long().where(mask >= 0, len(mask)), True)[:, :-1]
-
-
-def as_lanes(mask: Tensor) -> Tensor:
-    """The lanes [M, M] int32 of a mask [M, M] bool: each row's visible rows in ascending order, -1 behind them."""
-    rows = mask.shape[0]
-    places = torch.arange(rows, device=mask.device)
-    lanes = torch.where(mask, places, rows).sort(dim=1).values
-    return torch.where(lanes < rows, lanes, -1).int()

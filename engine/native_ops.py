@@ -11,19 +11,6 @@ from specd.engine.kernels import cpu
 class NativeOps(cpu.CpuKernels):
     """`ops.StaticOps` by cpu.c. Choosing is done in torch, as sampling.py defines it."""
 
-    def attention(
-        self,
-        q: Tensor,
-        k_cache: Tensor,
-        v_cache: Tensor,
-        table: Tensor,
-        page: int,
-        base: int | Tensor,
-        mask: Tensor | None,
-    ) -> Tensor:
-        """As `CpuKernels.attention`; mask may be lanes."""
-        return super().attention(q, k_cache, v_cache, table, page, base, None if mask is None else choice.as_mask(mask))
-
     def choose(self, logits: Tensor, positions: Tensor, params: Tensor) -> Tensor:
         """As `choice.choose`."""
         return choice.choose(logits, positions, params)

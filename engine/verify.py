@@ -11,42 +11,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from specd.engine.choice import as_lanes, as_tensor
+from specd.engine.choice import Accepted, accept, as_tensor
 from specd.engine.draft import Draft
 from specd.engine.errors import NonFiniteLogits
+from specd.engine.kernels.lanes import as_lanes
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
 from specd.engine.ops import StaticOps
 from specd.engine.rejection import accept_by_rejection, rule_for
 from specd.engine.sampling import NOT_FINITE, AcceptRule, SamplingParams, sample
-
-
-@dataclass(frozen=True)
-class Accepted:
-    """path: accepted draft indices, from the root down. tokens: their tokens and the bonus token after them."""
-
-    path: list[int]
-    tokens: list[int]
-
-
-def accept(drafted: Sequence[int], parents: Sequence[int] | None, targets: Sequence[int]) -> Accepted:
-    """The longest path of drafted tokens that the target agrees with, and the target's token after it.
-
-    targets: k+1 tokens, the target's choice after the newest token (index 0) and after each drafted one (index i+1);
-    parents as in Draft. Pure; linear in k. Of two siblings with one token the first counts.
-    """
-    if parents is None:
-        count = 0
-        while count < len(drafted) and drafted[count] == targets[count]:
-            count += 1
-        return Accepted(list(range(count)), [*drafted[:count], targets[count]])
-    path: list[int] = []
-    node = -1
-    for index, (token, parent) in enumerate(zip(drafted, parents, strict=True)):  # parents stand before children
-        if parent == node and token == targets[node + 1]:
-            path.append(index)
-            node = index
-    return Accepted(path, [*(drafted[index] for index in path), targets[node + 1]])
 
 
 def tree_layout(parents: Tensor) -> tuple[Tensor, Tensor]:

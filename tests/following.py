@@ -7,8 +7,8 @@ import tokenizers
 from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
 
 from specd.engine import Committed, Proposer, Sequence
+from specd.engine.choice import accept
 from specd.engine.tokenizer import Tokenizer
-from specd.engine.verify import accept
 
 ROOT = Path(__file__).parents[1]
 # A line end goes with what stands before it, as in Qwen's and most others; or with the indentation behind it.

@@ -20,6 +20,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from specd.engine.kernels.lanes import as_mask
+
 log = logging.getLogger(__name__)
 
 _SOURCES = [Path(__file__).with_name(name) for name in ("cpu.c", "attention.h", "pool.h")]
@@ -203,8 +205,8 @@ class CpuKernels:
         base: int | Tensor,
         mask: Tensor | None,
     ) -> Tensor:
-        """q [M, Hq, D], caches [slots, G, D], table [pages] int32, mask [M, M] bool or None -> [M, Hq, D]."""
-        mask = None if mask is None else mask.to(torch.uint8).contiguous()
+        """q [M, Hq, D], caches [slots, G, D], table [pages] int32, mask [M, M] bool, lanes or None -> [M, Hq, D]."""
+        mask = None if mask is None else as_mask(mask).to(torch.uint8).contiguous()
         rows, heads, size = q.shape
         out = torch.empty_like(q)
         self.library.specd_attention(

@@ -11,6 +11,7 @@ import triton
 from torch import Tensor
 
 from specd.engine.kernels import attention, fused, linear, sample
+from specd.engine.kernels.lanes import as_lanes
 from specd.engine.kernels.linear import Tile
 
 
@@ -107,7 +108,7 @@ class CudaOps:
     ) -> Tensor:
         """q [M, Hq, D], caches [slots, G, D], table [pages] int32; base also as int32 [1] on the device; mask None,
         bool [M, M], or lanes int32 [M, M] -> [M, Hq, D]."""
-        lanes = lanes_of(mask) if mask is not None and mask.dtype == torch.bool else mask
+        lanes = None if mask is None else as_lanes(mask)
         return attention.attention(q, k_cache, v_cache, table, page, self._place(base, q.device), lanes)
 
     def span_attention(
@@ -144,10 +145,3 @@ class CudaOps:
                 self._places.clear()
             self._places[position] = torch.full((1,), position, dtype=torch.int32, device=device)
         return self._places[position]
-
-
-def lanes_of(mask: Tensor) -> Tensor:
-    """mask [M, M] bool (row i sees row j) -> [M, M] int32: each row's visible rows in ascending order, then -1."""
-    size = mask.shape[0]
-    order = torch.where(mask, torch.arange(size, device=mask.device), size).sort(dim=1).values
-    return torch.where(order < size, order, -1).int()

@@ -23,14 +23,15 @@ from specd.engine import (
     load,
 )
 from specd.engine import choice as choice_module
-from specd.engine.choice import as_lanes, as_mask, as_tensor
+from specd.engine.choice import accept, as_tensor
 from specd.engine.costs import measure
+from specd.engine.kernels.lanes import as_lanes, as_mask
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
 from specd.engine.ops import TorchOps
 from specd.engine.sampling import sample
 from specd.engine.static_step import TREE_WIDTHS, WIDTHS, StaticStep
-from specd.engine.verify import accept, tree_layout, verify
+from specd.engine.verify import tree_layout, verify
 
 Maker = Callable[..., Path]
 NEVER: frozenset[int] = frozenset()

@@ -14,10 +14,11 @@ from scripted import VOCAB, ScriptedTree, assert_fresh, random_tree, rows, run, 
 from specd.engine import Draft, EngineConfig, NonFiniteLogits, SamplingParams, StepDone, generate, load
 from specd.engine import sampling as sampling_module
 from specd.engine import verify as verify_module
+from specd.engine.choice import accept
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Hidden, Qwen3
 from specd.engine.ops import TorchOps
-from specd.engine.verify import Step, accept, tree_layout, verify
+from specd.engine.verify import Step, tree_layout, verify
 
 Maker = Callable[..., Path]
 NEVER: frozenset[int] = frozenset()

@@ -5,9 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from specd.engine.choice import accept as accept_on_host
 from specd.engine.sampling import TARGET, SamplingParams, draw, noise_key
 from specd.engine.sampling import counter_bits as bits_on_host
-from specd.engine.verify import accept as accept_on_host
 
 sample = pytest.importorskip("specd.engine.kernels.sample", reason="triton is not installed", exc_type=ImportError)
 triton = pytest.importorskip("triton", reason="triton is not installed")

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from specd.engine.kernels.lanes import as_lanes
 from specd.engine.ops import TorchOps
 from specd.engine.verify import tree_layout
 
@@ -86,7 +87,7 @@ def test_a_row_of_a_tree_has_the_bits_of_its_path_as_a_chain(base: int) -> None:
     rows = len(parents) + 1
     cache = Cache(base + rows, 1, 64)
     q = torch.randn(rows, 2, SIZE).bfloat16()
-    tree = cache.attend(q, base, cuda.lanes_of(mask))
+    tree = cache.attend(q, base, as_lanes(mask))
     where = cache.slots(base, base + rows)
     kept = cache.k.clone(), cache.v.clone()
     for row in range(rows):
@@ -105,7 +106,7 @@ def test_padding_rows_change_no_other_row() -> None:
     _, mask = tree_layout(torch.tensor([-1, -1]))
     tree = cache.attend(q[:rows], base, mask)
     lanes = torch.full((8, 8), -1, dtype=torch.int32)
-    lanes[:rows, :rows] = cuda.lanes_of(mask)
+    lanes[:rows, :rows] = as_lanes(mask)
     q[rows:], cache.k[cache.slots(base + rows, base + 8)] = 1e3, -1e3
     assert torch.equal(cache.attend(q, base)[:rows], chain)
     padded = cache.attend(q, base, lanes)
@@ -135,6 +136,6 @@ def test_splits_cover_every_position_once() -> None:
 
 def test_lanes_list_a_rows_visible_rows_in_order() -> None:
     _, mask = tree_layout(torch.tensor([-1, 0, -1, 1]))
-    assert cuda.lanes_of(mask).tolist() == [
+    assert as_lanes(mask).tolist() == [
         [0, -1, -1, -1, -1], [0, 1, -1, -1, -1], [0, 1, 2, -1, -1], [0, 3, -1, -1, -1], [0, 1, 2, 4, -1],
     ]  # fmt: skip

@@ -14,6 +14,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
+from specd.engine.choice import accept
 from specd.engine.config import EngineConfig, model_config
 from specd.engine.draft import EMPTY, Committed, Draft, Sequence
 from specd.engine.errors import ModelError
@@ -24,7 +25,7 @@ from specd.engine.model import Qwen3
 from specd.engine.ops import TorchOps
 from specd.engine.propose.dflash import DFlashContext, DFlashProposer, load_dflash
 from specd.engine.sampling import SamplingParams
-from specd.engine.verify import accept, verify
+from specd.engine.verify import verify
 from specd.engine.weights import load_weights
 
 FOLDER = Path(os.environ.get("SPECD_DFLASH_FIXTURE") or Path(__file__).parents[2] / "fixtures" / "dflash")

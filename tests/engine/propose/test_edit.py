@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from specd.engine import Committed, Sequence
+from specd.engine.choice import accept
 from specd.engine.propose.edit import EditProposer
 from specd.engine.propose.edit_source import MOST_BYTES
 from specd.engine.tokenizer import Tokenizer
-from specd.engine.verify import accept
 
 ENGINE = Path(__file__).parents[3] / "engine"
 CODE = (ENGINE / "stats.py").read_text()

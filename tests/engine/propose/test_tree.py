@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from specd.engine import Acceptance, Committed, Draft, NgramProposer, Proposer, Sequence
 from specd.engine.acceptance import expected_tokens
+from specd.engine.choice import accept
 from specd.engine.propose.ngram_tree import NgramBranches
 from specd.engine.propose.tree import Continuation, PrefixTree, TreeProposer
-from specd.engine.verify import accept
 
 TOKENS = st.lists(st.integers(0, 3), min_size=1, max_size=8)
 GUESSES = st.lists(st.tuples(TOKENS, st.sampled_from(["a", "b"]), st.integers(0, 2)), min_size=1, max_size=6)
