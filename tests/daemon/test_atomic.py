@@ -30,12 +30,13 @@ def test_atomic_writes_none_where_one_fails(warm: Home) -> None:
 
 
 def test_atomic_puts_back_what_it_wrote_where_a_later_file_changed_meanwhile(warm: Home) -> None:
-    first, second = warm.write("back1.py", GRID), warm.write("back2.py", GRID)
+    long = GRID * 6  # its job runs long enough to be seen
+    first, second = warm.write("back1.py", GRID), warm.write("back2.py", long)
     editing = warm.start("edit", "back1.py", "back2.py", "--atomic", "-i", RENAME)
-    wait_for(lambda: (warm.work / ".back1.py.specd-new").exists())
-    second.write_text(GRID + "# mine\n")
+    wait_for(lambda: (warm.work / ".back1.py.specd-new").exists() and warm.is_busy())  # the second one was read
+    second.write_text(long + "# mine\n")
     _, err = editing.communicate(timeout=60)
     assert editing.returncode == 3
     assert "back2.py changed on disk" in err
-    assert (first.read_text(), second.read_text()) == (GRID, GRID + "# mine\n")
+    assert (first.read_text(), second.read_text()) == (GRID, long + "# mine\n")
     assert sorted(path.name for path in warm.work.iterdir() if path.name.startswith(".")) == []
