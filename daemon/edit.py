@@ -31,7 +31,7 @@ from specd.daemon.lifecycle import with_daemon
 from specd.daemon.protocol import ContextFile, RewriteRequest
 from specd.daemon.record import Record
 from specd.daemon.report import Result
-from specd.daemon.rewrite.lines import split_lines
+from specd.daemon.rewrite.lines import shortened, split_lines
 
 _REST = re.compile(r"(?:lines? [\d-]+|what was not finished) (?:is|are) as before$")
 _SAID = 160  # characters that are shown of what the model wrote beside the code
@@ -204,8 +204,8 @@ def _result(name: str, where: str, outcome: Outcome) -> Result:
 
 
 def _remarks(name: str, notes: Iterable[str], said: str) -> list[str]:
-    short = said if len(said) <= _SAID else said[:_SAID] + " ..."
-    return [f"{name}: {note}" for note in [*notes, *([f"the model added: {short}"] if said else [])]]
+    added = [f"the model added: {shortened(said, _SAID)}"] if said else []
+    return [f"{name}: {note}" for note in [*notes, *added]]
 
 
 def _of_whole_file(message: str) -> str:

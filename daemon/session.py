@@ -30,6 +30,7 @@ from specd.daemon.parsing import aside, parsed
 from specd.daemon.protocol import RewriteRequest, Target
 from specd.daemon.rewrite import guard
 from specd.daemon.rewrite.hunks import Hunk
+from specd.daemon.rewrite.lines import shortened
 from specd.daemon.rewrite.pairs import read_pairs
 from specd.daemon.rewrite.prompt import Prompt, PromptTooLong, build_prompt
 from specd.daemon.rewrite.region import Region, RegionError, language_of, select_region
@@ -224,8 +225,7 @@ class _Writer:
 
 def _outcome(ended: StreamOutcome, report: guard.GuardReport, trace: JobTrace) -> Outcome:
     notes = (*trace.notes, *_notes(ended), *([report.message] if report.message else []))
-    said = " ".join(ended.said.split())
-    said = said if len(said) <= _SAID else said[:_SAID] + " ..."
+    said = shortened(" ".join(ended.said.split()), _SAID)
     if ended.kind == "declined":
         return Declined(ended.message, trace.summary())
     if ended.kind == "unchanged":

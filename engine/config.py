@@ -35,6 +35,11 @@ class ModelConfig:
     stop_ids: frozenset[int]
 
     @property
+    def most_kv_tokens(self) -> int:
+        """Tokens of the page pool where nobody asks for fewer: four contexts, at most 2^17."""
+        return min(4 * self.max_positions, 1 << 17)
+
+    @property
     def kv_bytes_per_token(self) -> int:
         """Bytes of keys and values a token takes in float32; half of it in a 16-bit type."""
         return 2 * self.num_layers * self.num_kv_heads * self.head_dim * 4

@@ -4,6 +4,7 @@ A Draft is a chain or a tree of tokens after the newest committed one. Nothing h
 see verify.py.
 """
 
+from array import array
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -60,8 +61,11 @@ class Draft:
         return Draft(self.tokens[:k], parents, probs, self.evidence, chances)
 
     @staticmethod
-    def chain(tokens: list[int], evidence: int = 0) -> "Draft":
-        return Draft(torch.tensor(tokens, dtype=torch.int32), evidence=evidence)
+    def chain(tokens: "list[int] | array[int]", evidence: int = 0) -> "Draft":
+        """An array of 32-bit words is not copied, so it must stay as it is; torch reads a list number by number."""
+        words = array("i", tokens) if isinstance(tokens, list) else tokens
+        known = torch.frombuffer(words, dtype=torch.int32) if words else torch.empty(0, dtype=torch.int32)
+        return Draft(known, evidence=evidence)
 
 
 EMPTY = Draft(torch.empty(0, dtype=torch.int32))

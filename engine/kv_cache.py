@@ -88,6 +88,11 @@ class PagePool:
         if self._users[page] == 0:
             self._free.append(page)
 
+    def move(self, source: Tensor, target: Tensor) -> None:
+        """Keys and values of the slots `source` [n] go to `target` [n], which may be among them."""
+        for k, v in self.layers:
+            k[target], v[target] = k[source], v[source]  # the right side is gathered before anything is written
+
     def copy(self, source: int, target: int) -> None:
         self.k[:, target] = self.k[:, source]
         self.v[:, target] = self.v[:, source]
@@ -117,10 +122,7 @@ class KVCache:
         Raises ContextOverflow beyond max_positions and OutOfMemory when the pool is empty; the cache is then as before.
         """
         self.hold(n)
-        self._sync()
-        positions = torch.arange(self.length, self.length + n, device=self.table.device)
-        size = self.pool.page_size
-        return self.table[positions // size].long() * size + positions % size
+        return self._slots(torch.arange(self.length, self.length + n, device=self.table.device))
 
     def hold(self, n: int) -> None:
         """Has `pages` of its own for the n positions after `length`, as `reserve` does; the device is not told."""
@@ -160,17 +162,12 @@ class KVCache:
             raise ValueError(f"a path must ascend: {path}")
         if path != list(range(len(path))):
             source, target = (self.slots(start, rows) for rows in (path, list(range(len(path)))))
-            for k, v in self.pool.layers:
-                k[target], v[target] = k[source], v[source]  # the right side is gathered before anything is written
+            self.pool.move(source, target)
         self.truncate(start + len(path))
 
     def slots(self, start: int, offsets: list[int]) -> Tensor:
         """[n] int64 cache rows of positions start + offsets."""
-        self._sync()
-        positions = torch.tensor(offsets, dtype=torch.int64, device=self.table.device) + start
-        return (
-            self.table[positions // self.pool.page_size].long() * self.pool.page_size + positions % self.pool.page_size
-        )
+        return self._slots(torch.tensor(offsets, dtype=torch.int64, device=self.table.device) + start)
 
     def fork(self, length: int) -> "KVCache":
         """A second cache with positions 0..length-1 of this one: full pages are shared, a partial last page is shared
@@ -188,6 +185,11 @@ class KVCache:
     def free(self) -> None:
         """Gives all pages back. Idempotent; the cache is empty and may be used again."""
         self.truncate(0)
+
+    def _slots(self, positions: Tensor) -> Tensor:
+        self._sync()
+        size = self.pool.page_size
+        return self.table[positions // size].long() * size + positions % size
 
     def _sync(self) -> None:
         if self._held < len(self._pages):

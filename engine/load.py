@@ -12,7 +12,6 @@ from specd.engine.config import EngineConfig, ModelConfig, model_config, read_js
 from specd.engine.errors import ModelError, OutOfMemory
 from specd.engine.kernels import cpu
 from specd.engine.model import Qwen3
-from specd.engine.ops import StaticOps
 from specd.engine.propose.dflash_config import DFlashConfig, dflash_config
 from specd.engine.tokenizer import Tokenizer
 from specd.engine.weights import Progress, load_weights
@@ -80,7 +79,7 @@ def capture(model: Qwen3, taps: Sequence[int] = (), progress: Progress | None = 
     graphs with other taps. Does nothing where the device's operations cannot be captured. Raises OutOfMemory."""
     from specd.engine import graphs, static_step  # they know the model
 
-    if model.device.type != "cuda" or not isinstance(model.ops, StaticOps) or model.ops.name == "torch":
+    if not model.is_capturable:
         return
     if model.steps is not None:
         if model.steps.takes(1, taps):
@@ -123,8 +122,7 @@ def _sized(
     ]
     plan = memory.plan(config, item=kind.itemsize, chunk=engine.prefill_chunk, drafters=plans)
     free, _ = torch.cuda.mem_get_info(place)
-    most = min(4 * config.max_positions, 1 << 17)
-    return replace(engine, kv_tokens=plan.tokens(free, engine.kv_tokens, most))
+    return replace(engine, kv_tokens=plan.tokens(free, engine.kv_tokens, config.most_kv_tokens))
 
 
 def load(

@@ -32,7 +32,7 @@ class Layers(Sizes, Protocol):
 @dataclass(frozen=True)
 class MemoryPlan:
     """Bytes. per_token: keys and values of a position, the drafters' included. steps: what a prefill chunk and the
-    widest step have in hand at once, beside per_step_token for each token of context."""
+    widest step have in hand at once, beside steps_per_token for each token of context."""
 
     weights: int
     drafters: int

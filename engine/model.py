@@ -57,10 +57,15 @@ class Qwen3:
         self.chain: DraftChain | None = None  # ... and chains of drafts, where the model makes some
 
     @property
+    def is_capturable(self) -> bool:
+        """Whether its passes can be CUDA graphs: it has the kernels in which nothing waits for the device."""
+        return self.device.type == "cuda" and self.ops.name != "torch"
+
+    @property
     def pool(self) -> PagePool:
         """The page pool of all this model's caches, made on first use."""
         if self._pool is None:
-            tokens = self.engine.kv_tokens or min(4 * self.config.max_positions, 1 << 17)
+            tokens = self.engine.kv_tokens or self.config.most_kv_tokens
             pages = -(-tokens // self.engine.page_size)
             kv_dtype = torch.float32 if self.device.type == "cpu" else self.dtype
             self._pool = PagePool(self.config, pages, self.engine.page_size, self.device, kv_dtype)

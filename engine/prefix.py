@@ -78,18 +78,26 @@ class PrefixCache:
 
     def take(self, ids: Sequence[int]) -> Kept:
         """A cache of the caller's own with the longest kept beginning of `ids`, short of their last token, or empty."""
-        best, length = None, 0
-        for entry in self._entries:
-            shared = min(common_prefix(entry.tokens, ids), entry.kept.cache.length, len(ids) - 1)
-            shared -= shared % self._grid
-            if shared > length:
-                best, length = entry, shared
+        best, length = self._longest(ids)
         if best is None:
             return Kept(self.model.new_cache())
         self._entries.remove(best)
         self._entries.append(best)
         states = {name: state.fork(length) for name, state in best.kept.states.items()}
         return Kept(best.kept.cache.fork(length), states)
+
+    def known(self, ids: Sequence[int]) -> int:
+        """How many tokens of `ids` a `take` would find kept."""
+        return self._longest(ids)[1]
+
+    def _longest(self, ids: Sequence[int]) -> tuple[_Entry | None, int]:
+        best, length = None, 0
+        for entry in self._entries:
+            shared = min(common_prefix(entry.tokens, ids), entry.kept.cache.length, len(ids) - 1)
+            shared -= shared % self._grid
+            if shared > length:
+                best, length = entry, shared
+        return best, length
 
     def put(self, ids: Sequence[int], kept: Kept) -> None:
         """Keeps the prompt `ids`, of which the cache holds a beginning; cache and states are owned from now on."""

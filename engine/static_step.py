@@ -160,5 +160,4 @@ def keep_path(pool: PagePool, slots: Tensor, record: Tensor) -> None:
         return
     count = int(record[0])
     target, source = slots[1 : count + 1], slots[record[2 + len(slots) :][:count]]
-    for k, v in pool.layers:
-        k[target], v[target] = k[source], v[source]  # the right side is gathered before anything is written
+    pool.move(source, target)

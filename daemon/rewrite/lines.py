@@ -12,6 +12,11 @@ BOM = "\ufeff"
 _END = re.compile(r"\r\n|\n|\r")
 
 
+def shortened(text: str, most: int) -> str:
+    """The first `most` characters of a text; what was left out is told by dots."""
+    return text if len(text) <= most else text[:most] + " ..."
+
+
 def split_lines(text: str) -> list[str]:
     """The lines of `text`, each with its line end; only the last may lack one. Joined they are `text` again."""
     if "\r" not in text:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from specd.daemon.rewrite.answer import AnswerFilter, AnswerReport
 from specd.daemon.rewrite.hunks import Hunk, HunkStream
-from specd.daemon.rewrite.lines import common_line_end, is_blank
+from specd.daemon.rewrite.lines import common_line_end, is_blank, shortened
 from specd.daemon.rewrite.prompt import Prompt
 from specd.daemon.rewrite.region import Region
 from specd.daemon.rewrite.tree import is_whole_at
@@ -106,8 +106,7 @@ class RewriteStream:
         if complete and report.patch:
             return "declined", "the model answered with a patch in place of the code: nothing changed; try it again"
         if complete and report.declined is not None:
-            said = " ".join(report.declined.split())
-            said = said if len(said) <= _SAID else said[:_SAID] + " ..."
+            said = shortened(" ".join(report.declined.split()), _SAID)
             return "declined", f"the model declined: {said}" if said else "the model answered no code: nothing changed"
         if sure or (complete and report.fence and stream.kept_from is None and not stream.unplaced):
             return ("done", "") if changed else ("unchanged", "no change needed")

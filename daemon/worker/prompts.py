@@ -86,10 +86,4 @@ class Prompts:
         """Tokens of `ids` that `other` is reading and that are not kept."""
         from specd.engine.prefix import common_prefix
 
-        shared = common_prefix(other.ids, ids)
-        if shared < WORTH:
-            return 0
-        kept = self.kept.take(ids)
-        known = kept.cache.length
-        kept.free()
-        return shared - known
+        return common_prefix(other.ids, ids) - self.kept.known(ids)

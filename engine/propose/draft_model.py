@@ -41,7 +41,7 @@ def load_draft_model(name: str | Path, target: Loaded, *, dtype: str = "auto") -
                 f"{loaded.path.name} cannot draft for {target.path.name}: token {token} is another one there. "
                 "Name a draft model of the same family."
             )
-    if loaded.model.device.type == "cuda" and loaded.model.ops.name != "torch":
+    if loaded.model.is_capturable:
         try:
             loaded.model.chain = capture(loaded.model)
         except RuntimeError as error:  # drafts are a help, never a reason not to start

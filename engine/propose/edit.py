@@ -7,7 +7,6 @@ from the first case. See `edit_cursor.py` for how; the method is this project's 
 decides; no input makes it raise.
 """
 
-from array import array
 from bisect import bisect_right
 from collections.abc import Iterable
 from collections.abc import Sequence as Tokens
@@ -86,9 +85,9 @@ class EditProposer:
             cursor.plan.grow(cursor.index + k)
             if cursor.lost is None:
                 cursor.plan.prepare(cursor.index + 2 * k)
-            return _chain(cursor.plan.tokens[cursor.index : cursor.index + k], self._evidence())
+            return Draft.chain(cursor.plan.tokens[cursor.index : cursor.index + k], self._evidence())
         if cursor.trial is not None and cursor.trial.tokens:
-            return _chain(array("i", cursor.trial.tokens[:k]), self._evidence())
+            return Draft.chain(cursor.trial.tokens[:k], self._evidence())
         return EMPTY
 
     def propose_tree(self, seq: Sequence, budget: int) -> Draft:
@@ -173,11 +172,6 @@ class EditProposer:
             guesses = self._cursor.guess(row, self._prompt, self._recall.find(row), width)
             self._guessed = (len(row), width, guesses)
         return guesses[:width]
-
-
-def _chain(tokens: "array[int]", evidence: int) -> Draft:
-    """Draft.chain, without the cost of reading a Python list number by number."""
-    return Draft(torch.frombuffer(tokens, dtype=torch.int32), evidence=evidence) if tokens else EMPTY
 
 
 def _worth(guess: Guess) -> int:
