@@ -20,7 +20,8 @@ SHORT_UNIT = 64  # bytes that the pieces of a long one have at least, and that t
 BLOCK = 32  # tokens of the units that are rewritten together, at least
 
 _CUT_BEHIND = re.compile(r"\n(?=[ \t\r\f\v]*[^\s])")  # line end | indentation, text
-_CUT_BEFORE = re.compile(r"(?=\r?\n[ \t\f\v]*[^\s])")  # | line end, indentation, text
+# A return behind blanks is one lexeme with them, and a unit begins with a lexeme.
+_CUT_BEFORE = re.compile(r"(?=(?:(?<![ \t\r\f\v])\r)?\n[ \t\f\v]*[^\s])")  # | line end, indentation, text
 
 
 class Source:

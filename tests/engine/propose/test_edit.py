@@ -10,13 +10,14 @@ from types import FrameType
 
 import pytest
 from following import Walk, train, walk
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from specd.engine import Committed, Sequence
 from specd.engine.choice import accept
 from specd.engine.propose.edit import EditProposer
-from specd.engine.propose.edit_source import MOST_BYTES
+from specd.engine.propose.edit_source import MOST_BYTES, Source
+from specd.engine.propose.edit_text import TokenText
 from specd.engine.tokenizer import Tokenizer
 
 ENGINE = Path(__file__).parents[3] / "engine"
@@ -187,6 +188,15 @@ def outputs(tokenizer: Tokenizer, text: str, other: str) -> list[int]:
     return tokenizer.encode(
         text.encode("utf-8", "replace").decode("utf-8") + other.encode("utf-8", "replace").decode("utf-8")
     )
+
+
+@settings(deadline=None)
+@given(text=TEXTS)
+@example(text="one two three():\n       \r\nfour\n")
+def test_a_unit_begins_with_a_token_and_a_lexeme(tokenizer: Tokenizer, text: str) -> None:
+    source = Source(text, TokenText(tokenizer))
+    assert set(source.unit_starts) <= source.token_at.keys()
+    assert [source.starts[lexeme] for lexeme in source.unit_lexemes] == [*source.unit_starts, len(source.text)]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
