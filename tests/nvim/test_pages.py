@@ -20,6 +20,7 @@ StartNvim = Callable[..., Nvim]
         ("{ stream = 'sometimes' }", "setting \"stream\" must be 'auto', 'always' or 'never', not \"sometimes\""),
         ("{ cmd = 'specd lsp' }", 'setting "cmd" must be a list of words'),
         ("{ filetypes = {} }", 'setting "filetypes" must be a list of file types'),
+        ("{ start_timeout = 0.5 }", 'setting "start_timeout" must be a number of seconds from 1 to 600, not 0.5'),
         ("{ apply_timeout = 0 }", 'setting "apply_timeout" must be a number of seconds from 0.05 to 600, not 0'),
         ("{ presets = { 'x' } }", 'setting "presets" must be a table of names and instructions'),
         ("{ warm = 'yes' }", 'setting "warm" must be true or false'),
@@ -101,8 +102,9 @@ def test_checkhealth_finds_program_daemon_and_maps(start: StartNvim) -> None:
 def test_a_program_that_is_not_there_is_said_by_command_and_checkhealth(start: StartNvim) -> None:
     at = start(config="require('specd').setup({ cmd = { '/no/specd', 'lsp' }, enable = false })", attached=False)
     at.api.command("SpecdRewrite! at once")
-    assert (
-        at.wait_said() == 'specd: the program "/no/specd" is not found; install specd, or name it in the setting `cmd`'
+    assert at.wait_said() == (
+        'specd: the program "/no/specd" is not found; install specd (pip install . in a clone of it), '
+        "or name it in the setting `cmd`"
     )
     at.api.command("checkhealth specd")
     assert 'ERROR the program "/no/specd" is not found' in at.text
@@ -112,6 +114,20 @@ def test_a_server_that_ends_at_once_is_said(start: StartNvim) -> None:
     at = start(config="require('specd').setup({ cmd = { 'false' }, enable = false })", attached=False)
     at.api.command("SpecdRewrite! at once")
     assert "the language server ended as soon as it was started" in at.wait_said("ended")
+
+
+def test_a_server_that_does_not_answer_is_said_and_is_not_waited_for_again(start: StartNvim) -> None:
+    """The second rewrite finds the server that setup was given meanwhile, and not the one that hangs."""
+    hangs = "require('specd').setup({ cmd = { 'sleep', '600' }, enable = false, start_timeout = 1 })"
+    mend = "_G.mend = function() require('specd').setup({ cmd = CMD, enable = false }) end"
+    at = start(config=f"{mend} {hangs}", attached=False)
+    at.api.command("SpecdRewrite! at once")
+    assert "did not answer in 1 s; try again, raise the setting `start_timeout`" in at.wait_said()
+    assert at.marks("region") == at.marks("target") == []
+    assert at.text == GRID
+    at.lua("_G.mend()")
+    at.api.command("SpecdRewrite! at once")
+    at.wait_said("3 hunks")
 
 
 def test_a_program_that_does_not_answer_is_said_by_checkhealth(start: StartNvim) -> None:

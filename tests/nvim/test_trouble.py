@@ -8,7 +8,7 @@ from daemon_home import GRID, MESH, Home, wait_for
 from real_nvim import Nvim
 
 StartNvim = Callable[..., Nvim]
-ERROR = 4  # vim.log.levels.ERROR
+WARN, ERROR = 3, 4  # of vim.log.levels
 
 
 def test_a_conflict_is_a_diagnostic_and_settled_from_the_menu_as_an_undo_step_of_its_own(nvim: Nvim) -> None:
@@ -111,6 +111,16 @@ def test_a_failure_of_the_engine_is_an_error_and_what_came_stays(nvim: Nvim) -> 
     message = nvim.wait_said()
     assert (message, ERROR) in nvim.said
     assert nvim.marks("region") == []
+
+
+def test_what_parses_no_more_is_told_as_a_warning_though_all_of_it_came(nvim: Nvim) -> None:
+    """How grave it is, is the server's to say."""
+    nvim.api.command("SpecdRewrite! break")
+    message = nvim.wait_said("1 hunk")
+    assert (message, WARN) in nvim.said
+    nvim.lua("_G.said = {}")
+    nvim.api.command("SpecdRevert")
+    nvim.wait_said("took 1 hunk back")
 
 
 def test_a_daemon_that_is_killed_in_the_middle_is_told_and_started_again(own_replay: Home, start: StartNvim) -> None:

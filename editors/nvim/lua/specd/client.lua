@@ -2,7 +2,6 @@
 
 local M = {}
 
-local START_SECONDS = 20
 local POLL_MS = 25
 
 ---@param bufnr integer
@@ -32,7 +31,7 @@ local function missing()
   end
   local program = type(config.cmd) == 'table' and config.cmd[1]
   if program and vim.fn.executable(program) == 0 then
-    return ('the program %q is not found; install specd, or name it in the setting `cmd`'):format(program)
+    return ('the program %q is not found; install specd (pip install . in a clone of it), or name it in the setting `cmd`'):format(program)
   end
 end
 
@@ -56,7 +55,7 @@ function M.ensure(bufnr, done)
   if not id then
     return done(nil, 'the language server could not be started; see :checkhealth specd')
   end
-  M._wait(bufnr, id, vim.uv.now() + START_SECONDS * 1000, done)
+  M._wait(bufnr, id, vim.uv.now() + require('specd.settings').current.start_timeout * 1000, done)
 end
 
 ---@param bufnr integer
@@ -75,7 +74,9 @@ function M._wait(bufnr, id, deadline, done)
     return done(nil, 'the language server ended as soon as it was started; see :checkhealth specd')
   end
   if vim.uv.now() > deadline then
-    return done(nil, ('the language server did not answer in %d s; see :checkhealth specd'):format(START_SECONDS))
+    client:stop(true) -- else the next try would be given this one again
+    local text = 'the language server did not answer in %g s; try again, raise the setting `start_timeout`, or see '
+    return done(nil, text:format(require('specd.settings').current.start_timeout) .. ':checkhealth specd')
   end
   vim.defer_fn(function()
     M._wait(bufnr, id, deadline, done)

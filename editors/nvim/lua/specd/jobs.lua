@@ -18,14 +18,7 @@ local running = {}
 ---@type table<integer,specd.Follower> by buffer
 local followers = {}
 
-local levels = {
-  done = vim.log.levels.INFO,
-  no_change = vim.log.levels.INFO,
-  cancelled = vim.log.levels.INFO,
-  conflict = vim.log.levels.WARN,
-  declined = vim.log.levels.WARN,
-  truncated = vim.log.levels.WARN,
-}
+local levels = { info = vim.log.levels.INFO, warning = vim.log.levels.WARN, error = vim.log.levels.ERROR }
 
 ---@param message string
 ---@param level? integer
@@ -112,7 +105,7 @@ function M.start(job, client, params)
       return
     end
     local message = err and err.message or result.message
-    M.finish(job, message, not err and levels[result.outcome] or vim.log.levels.ERROR)
+    M.finish(job, message, not err and levels[result.severity] or vim.log.levels.ERROR)
   end, bufnr)
   if not sent then
     M.finish(job, 'the language server has ended; the next :SpecdRewrite starts it again', vim.log.levels.ERROR)

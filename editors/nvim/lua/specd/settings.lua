@@ -11,6 +11,7 @@ local M = {}
 ---@field model? string a folder or a name, in place of the daemon's setting
 ---@field warm boolean start the daemon with the editor
 ---@field stream 'auto'|'always'|'never' hunks as they come, or one edit at the end
+---@field start_timeout number seconds that the server may take to start
 ---@field apply_timeout number seconds that Neovim may take to answer an edit
 ---@field trace 'off'|'messages'|'verbose' what the log tells of each job
 ---@field region boolean highlight what is being rewritten
@@ -34,6 +35,7 @@ M.defaults = {
   model = nil,
   warm = true,
   stream = 'auto',
+  start_timeout = 20,
   apply_timeout = 3,
   trace = 'off',
   region = true,
@@ -69,9 +71,11 @@ local function is_presets(value)
   end)
 end
 
----@param value any
-local function is_seconds(value)
-  return type(value) == 'number' and value >= 0.05 and value <= 600
+---@param least number
+local function is_seconds_from(least)
+  return function(value)
+    return type(value) == 'number' and value >= least and value <= 600
+  end
 end
 
 ---@param value any
@@ -103,7 +107,8 @@ local checks = {
   model = { 'a folder or a name', is('string') },
   warm = { 'true or false', is('boolean') },
   stream = { "'auto', 'always' or 'never'", one_of('auto', 'always', 'never') },
-  apply_timeout = { 'a number of seconds from 0.05 to 600', is_seconds },
+  start_timeout = { 'a number of seconds from 1 to 600', is_seconds_from(1) },
+  apply_timeout = { 'a number of seconds from 0.05 to 600', is_seconds_from(0.05) },
   trace = { "'off', 'messages' or 'verbose'", one_of('off', 'messages', 'verbose') },
   region = { 'true or false', is('boolean') },
   progress = { 'true or false', is('boolean') },
