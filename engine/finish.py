@@ -32,21 +32,31 @@ class Cut:
 
 
 def cut(
-    rules: FinishRules, emitted: int, held: str, tokens: Sequence[int], decode: Callable[[int], str] = lambda _: ""
+    rules: FinishRules,
+    emitted: int,
+    held: str,
+    tokens: Sequence[int],
+    decode: Callable[[Sequence[int]], str] = lambda _: "",
 ) -> Cut:
     """Applies the rules to `tokens`, after `emitted` earlier ones whose last text `held` has not left yet.
 
-    decode is called once a token, in order, and gives the text that it completes.
+    decode is called with the tokens in order, some at a time, each once at most, and gives the text that they complete.
     """
-    text = held
-    for number, token in enumerate(tokens, start=1):
-        if token in rules.stop_ids:
-            return Cut(number, text, "", "stop")
-        text += decode(token)
+    left = rules.max_tokens - emitted
+    ends = len(tokens)  # tokens before the first stop id
+    if not rules.stop_ids.isdisjoint(tokens):
+        ends = next(place for place, token in enumerate(tokens) if token in rules.stop_ids)
+    count, text = min(ends, left), held
+    if not rules.stop_strings:
+        text += decode(tokens[:count])
+    for number in range(count if rules.stop_strings else 0):
+        text += decode(tokens[number : number + 1])
         if (start := _first_stop(text, rules.stop_strings)) is not None:
-            return Cut(number, text[:start], "", "stop")
-        if emitted + number >= rules.max_tokens:
-            return Cut(number, text, "", "context" if rules.context_full else "length")
+            return Cut(number + 1, text[:start], "", "stop")
+    if count == left:
+        return Cut(count, text, "", "context" if rules.context_full else "length")
+    if ends < len(tokens):
+        return Cut(ends + 1, text, "", "stop")
     split = len(text) - _possible_start(text, rules.stop_strings)
     return Cut(len(tokens), text[:split], text[split:], None)
 

@@ -137,6 +137,7 @@ class _Job:
         self.seq = Sequence(ids, len(ids))
         self.stats = Summary(prompt_tokens=len(ids))
         self.text = TextStream(tokenizer) if tokenizer is not None else None
+        self._decode = self.text.push if self.text is not None else lambda ids: ""
         self._cut_by_string = False
         self.held = ""  # text that may be the beginning of a stop string
         taps = {tuple(getattr(proposer, "tap_layers", ())) for proposer in policy.proposers} - {()}
@@ -208,9 +209,6 @@ class _Job:
         self.cache.truncate(len(self.seq) - 1)
         for proposer in self.policy.proposers:
             proposer.truncate(len(self.seq))
-
-    def _decode(self, token: int) -> str:
-        return "" if self.text is None else self.text.push([token])
 
     def _observe(self, committed: Committed) -> None:
         for proposer in self.policy.proposers:

@@ -6,7 +6,7 @@ leaves it as soon as its characters are whole.
 
 import codecs
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import jinja2
@@ -56,6 +56,18 @@ def chat_template(folder: Path) -> jinja2.Template:
         raise ModelError(f"{path}: the chat template is broken ({error})") from None
 
 
+class _Memo(dict[int, bytes]):
+    """What `read` gives for a number, read once."""
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        super().__init__()
+        self._read = read
+
+    def __missing__(self, token: int) -> bytes:
+        known = self[token] = self._read(token)
+        return known
+
+
 class Tokenizer:
     """A model folder's tokenizer. `vocab_size` is one more than the highest id that it knows, added ones too."""
 
@@ -73,6 +85,7 @@ class Tokenizer:
         self.special_ids = frozenset(number for number, token in added.items() if token.special)
         self._added = {number: token.content.encode() for number, token in added.items()}
         self._alphabet = _byte_alphabet()
+        self.bytes_of: Mapping[int, bytes] = _Memo(self.token_bytes)  # the same, of tokens that came before at once
         self._template: jinja2.Template | None = None
 
     def encode(self, text: str) -> list[int]:
@@ -82,10 +95,10 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """The ids' text without special tokens; bytes that are not UTF-8 become U+FFFD."""
-        return b"".join(map(self.token_bytes, ids)).decode("utf-8", errors="replace")
+        return b"".join(map(self.bytes_of.__getitem__, ids)).decode("utf-8", errors="replace")
 
     def token_bytes(self, token: int) -> bytes:
-        """The bytes a token stands for; none for a special token or an unknown id."""
+        """The bytes a token stands for; none for a special token or an unknown id. The library takes microseconds."""
         if token in self._added:
             return b"" if token in self.special_ids else self._added[token]
         text = self._inner.id_to_token(token)
@@ -143,11 +156,11 @@ class TextStream:
     """Tokens in, text out: what has been pushed so far, never half a character. The deltas concatenate to `decode`."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
+        self._bytes_of = tokenizer.bytes_of.__getitem__
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, ids: Iterable[int]) -> str:
-        return self._decoder.decode(b"".join(map(self._tokenizer.token_bytes, ids)))
+        return self._decoder.decode(b"".join(map(self._bytes_of, ids)))
 
     def finish(self) -> str:
         """The rest: U+FFFD where the stream ended inside a character."""

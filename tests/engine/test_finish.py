@@ -1,5 +1,7 @@
 """The finish rules against a slow definition: look at the whole output, find the first thing that ends it."""
 
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,8 +11,8 @@ STOP = 9  # a stop id
 LETTERS = "abc"  # token n < 3 is one letter, token 3 is two, others none
 
 
-def decode(token: int) -> str:
-    return {0: "a", 1: "b", 2: "c", 3: "ab"}.get(token, "")
+def decode(tokens: Sequence[int]) -> str:
+    return "".join({0: "a", 1: "b", 2: "c", 3: "ab"}.get(token, "") for token in tokens)
 
 
 def slow(rules: FinishRules, tokens: list[int]) -> tuple[int, str, str | None]:
@@ -19,7 +21,7 @@ def slow(rules: FinishRules, tokens: list[int]) -> tuple[int, str, str | None]:
     for number, token in enumerate(tokens, start=1):
         if token in rules.stop_ids:
             return number, text, "stop"
-        text += decode(token)
+        text += decode([token])
         places = [text.find(stop) for stop in rules.stop_strings if stop in text]
         if places:
             return number, text[: min(places)], "stop"
