@@ -32,7 +32,7 @@ from specd.engine import (
     load,
 )
 from specd.engine.costs import measure
-from specd.engine.policy import PRIORS
+from specd.engine.policy import FREE_PRIORS, PRIORS
 from specd.engine.propose import tree
 from specd.engine.propose.dflash import DFlashProposer, DFlashTreeProposer, load_dflash
 from specd.engine.propose.draft_model import DraftModelProposer, load_draft_model
@@ -81,14 +81,15 @@ def contenders(loaded: Loaded, options: argparse.Namespace, sampling: SamplingPa
             out[f"draft model k={k}"] = lambda case, k=k: DraftModelProposer(  # type: ignore[misc]
                 draft, k=k, target=loaded.model, sampling=sampling
             )
-    costs, acceptance, branching = measure(loaded.model), Acceptance(PRIORS), Acceptance(tree.PRIORS)
+    costs, branching = measure(loaded.model), Acceptance(tree.PRIORS)
+    edits, free = Acceptance(PRIORS), Acceptance(FREE_PRIORS)
 
     def policy(case: Case, trees: bool) -> Adaptive:
         lookup = TreeProposer([branches(case, 31)], acceptance=branching) if trees else ngram(case, 31)
         proposers: list[Proposer] = [edit(case, 127), lookup]
         if dflash is not None:
             proposers.append(DFlashProposer(dflash))
-        return Adaptive(proposers, costs, acceptance)
+        return Adaptive(proposers, costs, edits if case.predicted else free)
 
     out["policy without trees"] = lambda case: policy(case, False)
     out["policy"] = lambda case: policy(case, True)

@@ -244,3 +244,7 @@ PRIORS: dict[tuple[str, int], Prior] = {
     ("dflash", 0): 0.15,
     ("draft_model", 0): 0.2,
 }
+
+# The same for a text that is not an edit. Models that draft find it much harder; kept apart, so that neither kind of
+# job is misled by what the other taught.
+FREE_PRIORS: dict[tuple[str, int], Prior] = {**PRIORS, ("dflash", 0): 0.35, ("draft_model", 0): 0.35}

@@ -30,7 +30,8 @@ class Drafting:
         self._draft = draft
         self._block = block
         self._costs: CostTable = costs.measure(loaded.model, budget=0.6)
-        self._acceptance: Acceptance = engine.Acceptance(policy.PRIORS)
+        self._edits: Acceptance = engine.Acceptance(policy.PRIORS)
+        self._free: Acceptance = engine.Acceptance(policy.FREE_PRIORS)
         self._branching: Acceptance = engine.Acceptance(tree.PRIORS)
         self._encode = lru_cache(maxsize=16)(loaded.tokenizer.encode)  # texts to draft from seldom change
 
@@ -62,7 +63,7 @@ class Drafting:
         budget = min(longest, 31)
         lookup = TreeProposer([NgramBranches(budget, seeds)], budget, acceptance=self._branching)
         proposers: tuple[Proposer, ...] = (edit, lookup, *self.models(how, sampling_params(asked.sampling), states))
-        return engine.Adaptive(proposers, self._costs, self._acceptance), proposers
+        return engine.Adaptive(proposers, self._costs, self._edits if predicted else self._free), proposers
 
     def _insisted(self, how: Speculation, sampling: "SamplingParams", states: "dict[str, DrafterState]") -> "Proposer":
         """The one proposer that is a model and that the request insists on. Raises UsageError if there is none."""

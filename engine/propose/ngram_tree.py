@@ -14,6 +14,7 @@ from specd.engine.propose.tree import Continuation
 _EXAMINED = 48  # latest occurrences of each n-gram that are looked at
 _LONGEST = 16  # tokens of a match that are counted
 _CLASSES = (2, 3, 4, 6, 9, 16)  # lengths of match from which evidence 1, 2, ... begins; 0 below
+_FIRST = 7  # evidence where the answer has not begun: what matches may be the chat template's
 
 
 class NgramBranches:
@@ -48,7 +49,8 @@ class NgramBranches:
                 break
             tokens = self._index.follow(position, k)
             if tokens and all(tokens != guess.tokens for guess in out):
-                out.append(Continuation(tokens, bisect_right(_CLASSES, length)))
+                evidence = bisect_right(_CLASSES, length) if len(seq) > seq.prompt_length else _FIRST
+                out.append(Continuation(tokens, evidence))
         return out
 
     def observe(self, seq: Sequence, committed: Committed) -> None:

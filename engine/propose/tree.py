@@ -224,6 +224,7 @@ PRIORS: dict[tuple[str, int], Prior] = {
     ("ngram/0", 4): (0.14, 0.12, 0.11, 0.05, 0.05, 0.03, 0.03, 0.03),
     ("ngram/0", 5): (0.09, 0.08, 0.05, 0.05, 0.04, 0.02, 0.02, 0.02),
     ("ngram/0", 6): (0.03, 0.02, 0.02, 0.02, 0.01, 0.007, 0.007, 0.007),
+    ("ngram/0", 7): (0.8, 0.5, 0.3, 0.12, 0.06, 0.04, 0.04, 0.04),
     **{(name, evidence): 0.9 for name in ("ngram/1", "edit/1", "dflash/1", "draft_model/1") for evidence in range(9)},
     **{(name, evidence): 0.96 for name in ("ngram/2", "edit/2", "dflash/2", "draft_model/2") for evidence in range(9)},
 }
