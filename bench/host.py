@@ -4,7 +4,8 @@
 
 The loop, the proposers, the policy, the steps' inputs and records are the engine's own. The device's passes are not
 computed: a script says what they would (the edit's own tokens), so that any machine can run this. Not in it, since it
-takes a GPU: the launch of a graph and the wait for it. Costs that the policy weighs are an H200's, measured before.
+takes a GPU: the launch of a graph and the wait for it, nor what is done between the two, while the device works: that
+is `hidden_us`. Costs that the policy weighs are an H200's, measured before.
 
 Every setup runs twice: once with nothing but the device's calls timed, which gives `host_us` (mean, and percentiles
 over jobs); and once with each part timed, which costs about half a microsecond a call and gives the parts. Setups:
@@ -58,6 +59,7 @@ from specd.engine.tokenizer import TextStream, Tokenizer
 ROOT = Path(__file__).parents[1]
 SETUPS = ("plain", "ngram", "policy", "dflash")
 H200_MS = {1: 3.09, 2: 3.20, 4: 3.23, 8: 3.28, 16: 3.47, 32: 3.78, 64: 4.32, 128: 6.71}  # replay_costs_ms, h200.json
+loop: Any = importlib.import_module("specd.engine.generate")  # the package has a function of that name
 LONGEST = 16384  # tokens of prompt and answer
 Speculation = Proposer | StepPolicy | None
 
@@ -124,11 +126,10 @@ def _cases(options: argparse.Namespace, tokenizer: Tokenizer) -> Iterator[Case]:
 
 def parts_of(bench: Bench, speculative: Speculation) -> list[tuple[object, str, str]]:
     """Which call counts as which part."""
-    module = importlib.import_module("specd.engine.generate")
     policy = speculative if isinstance(speculative, StepPolicy) else Fixed(speculative)
     out: list[tuple[object, str, str]] = [
-        (module, "verify", "verify"),
-        (module, "cut", "finish rules"),
+        (loop, "verify", "verify"),
+        (loop, "cut", "finish rules"),
         (StaticStep, "step", "step: begin and commit"),
         (StepInputs, "write", "step: inputs"),
         (StepInputs, "write_tree", "step: inputs"),
@@ -146,7 +147,7 @@ def parts_of(bench: Bench, speculative: Speculation) -> list[tuple[object, str, 
 
 def measure(bench: Bench, setup: str, repeats: int) -> dict[str, Any]:
     """The figures of one setup; of some repeats, each edit's fastest counts."""
-    device = device_calls(bench.steps, bench.blocks)
+    device = [*device_calls(bench.steps, bench.blocks), (loop._Job, "_meanwhile", "hidden")]
     clock, totals, parts = Clock(), list[tuple[int, int, float, float]](), dict[str, float]()
     for is_by_part in (False, True):
         best: list[tuple[int, int, dict[str, float]] | None] = [None] * len(bench.cases)
@@ -163,16 +164,17 @@ def measure(bench: Bench, setup: str, repeats: int) -> dict[str, Any]:
         runs = [run for run in best if run is not None]
         if is_by_part:
             steps = sum(run[0] for run in runs)
-            names = {name for run in runs for name in run[2]} - {"device"}
+            names = {name for run in runs for name in run[2]} - {"device", "hidden"}
             parts = {name: sum(run[2].get(name, 0.0) for run in runs) / steps * 1e6 for name in names}
         else:
-            totals = [(steps, tokens, _host(spent), spent["device"]) for steps, tokens, spent in runs]
+            totals = [(steps, tokens, _host(spent), spent.get("hidden", 0.0)) for steps, tokens, spent in runs]
     steps = sum(total[0] for total in totals)
     by_job = sorted(host / count * 1e6 for count, _, host, _ in totals)
     return {
         "host_us": sum(total[2] for total in totals) / steps * 1e6,
         "host_us_p50_of_jobs": statistics.median(by_job),
         "host_us_p90_of_jobs": by_job[len(by_job) * 9 // 10],
+        "hidden_us": sum(total[3] for total in totals) / steps * 1e6,
         "steps": steps,
         "tokens_a_step": sum(total[1] for total in totals) / steps,
         "parts_us": dict(sorted(parts.items(), key=lambda item: -item[1])),
@@ -181,7 +183,7 @@ def measure(bench: Bench, setup: str, repeats: int) -> dict[str, Any]:
 
 
 def _host(spent: dict[str, float]) -> float:
-    return sum(spent.values()) - spent.get("device", 0.0)
+    return sum(seconds for part, seconds in spent.items() if part not in ("device", "hidden"))
 
 
 def processor() -> str:
@@ -197,7 +199,7 @@ def table(results: dict[str, Any]) -> Iterator[str]:
     for setup, found in results["setups"].items():
         half, nine = found["host_us_p50_of_jobs"], found["host_us_p90_of_jobs"]
         jobs = f"half of the jobs below {half:.0f}, 9 of 10 below {nine:.0f}"
-        yield f"{setup}: {found['host_us']:.0f} us a step on the host; {jobs}"
+        yield f"{setup}: {found['host_us']:.0f} us a step on the host, {found['hidden_us']:.0f} hidden; {jobs}"
         yield f"   {found['steps']} steps of {found['tokens_a_step']:.1f} tokens"
         yield "   " + ", ".join(f"{name} {us:.1f}" for name, us in found["parts_us"].items())
 

@@ -90,7 +90,11 @@ class Committed:
 
 @runtime_checkable
 class Proposer(Protocol):
-    """Drafts tokens. Every proposer observes every step, whoever drafted it, so that any of them can draft the next."""
+    """Drafts tokens. Every proposer observes every step, whoever drafted it, so that any of them can draft the next.
+
+    Nothing waits for what a proposer does while the device works. One that has a method `meanwhile(seq)` is called
+    then, before what follows seq is known: for work that its next draft would do otherwise. Not every loop calls it.
+    """
 
     name: str
     max_k: int

@@ -5,7 +5,7 @@ However it ends, the caches are at the last committed length, or given back wher
 """
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from collections.abc import Sequence as Tokens
 from dataclasses import dataclass
 
@@ -139,6 +139,8 @@ class _Job:
         self.text = TextStream(tokenizer) if tokenizer is not None else None
         self._decode = self.text.push if self.text is not None else lambda ids: ""
         self._cut_by_string = False
+        asked = [getattr(each, "meanwhile", None) for each in (policy, *policy.proposers)]
+        self._unhurried: list[Callable[[Sequence], None]] = [each for each in asked if each is not None]
         self.held = ""  # text that may be the beginning of a stop string
         taps = {tuple(getattr(proposer, "tap_layers", ())) for proposer in policy.proposers} - {()}
         if len(taps) > 1:
@@ -153,6 +155,7 @@ class _Job:
                 with self.model.ops.alone():
                     done, reason = self._step()
                 yield done
+            self._meanwhile()  # what the last step taught is for the next job too
         except BaseException:  # a cancel too
             self._rewind()
             raise
@@ -163,7 +166,7 @@ class _Job:
         self.cache.truncate(len(self.seq) - 1)
         reused = self.stats.reused_tokens = self.cache.length
         begin = time.perf_counter()
-        for progress, taps in prefill(self.model, self.seq.tokens, self.cache, self.taps):
+        for progress, taps in prefill(self.model, self.seq.tokens, self.cache, self.taps, self._meanwhile):
             self._observe(prefilled(progress, taps))
             self.stats.seconds_prefill = time.perf_counter() - begin
             yield progress
@@ -171,33 +174,40 @@ class _Job:
         yield PrefillDone(reused, self.cache.length - reused, self.stats.seconds_prefill)
 
     def _step(self) -> tuple[StepDone, Reason | None]:
-        start = len(self.seq)
+        seq, cache = self.seq, self.cache
+        start = len(seq.tokens)
         begin = time.perf_counter()
-        choice = self.policy.choose(self.seq, self._longest_draft())
+        choice = self.policy.choose(seq, self._longest_draft())
         draft, name = choice.draft, choice.proposer
         drafted = time.perf_counter()
         step = verify(
-            self.model, self.cache, self.seq.tokens[-1], draft, self.sampling, self.taps, self.accept, self.logprobs
-        )
+            self.model, cache, seq.tokens[-1], draft, self.sampling, self.taps, self.accept, self.logprobs,
+            self._meanwhile,
+        )  # fmt: skip
         emitted = step.accepted.tokens
-        ending = cut(self.rules, start - self.seq.prompt_length, self.held, emitted, self._decode)
+        ending = cut(self.rules, start - seq.prompt_length, self.held, emitted, self._decode)
         kept = emitted[: ending.kept]
         self.held = ending.held
         self._cut_by_string = ending.reason == "stop" and kept[-1] not in self.rules.stop_ids
-        self.seq.tokens.extend(kept)
-        self.cache.truncate(len(self.seq) - 1)
-        accepted = min(len(step.accepted.path), len(kept))
+        seq.tokens.extend(kept)
+        cache.truncate(len(seq.tokens) - 1)
+        size, accepted = draft.size, min(len(step.accepted.path), len(kept))
         taps = None if step.taps is None else step.taps[: len(kept)]
-        self._observe(Committed(kept, name, draft.size, accepted, taps, start - 1))
+        self._observe(Committed(kept, name, size, accepted, taps, start - 1))
         scores = None
         if step.logits is not None and self.logprobs:
             rows = step.logits[: len(kept)].log_softmax(dim=-1)
             scores = rows.gather(-1, torch.tensor(kept, device=rows.device)[:, None])[:, 0].tolist()
         ended = time.perf_counter()
-        record = StepRecord(name, draft.size, accepted, len(kept), drafted - begin, ended - drafted, step.rule)
+        record = StepRecord(name, size, accepted, len(kept), drafted - begin, ended - drafted, step.rule)
         self.policy.record(record)
         self.stats.add(record)
         return StepDone(kept, ending.text, record, scores), ending.reason
+
+    def _meanwhile(self) -> None:
+        """While the device works: what policy and proposers would otherwise do before the next draft."""
+        for work in self._unhurried:
+            work(self.seq)
 
     def _longest_draft(self) -> int:
         """k drafts emit up to k + 1 tokens and take k + 1 positions."""

@@ -8,6 +8,7 @@ page copies it first. The paged layout is vLLM's (PagedAttention, arXiv 2309.061
 from itertools import pairwise
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -100,7 +101,8 @@ class PagePool:
 
 class KVCache:
     """One sequence's keys and values: positions 0..length-1. table: [max_pages] int32, the page of each S positions,
-    on the pool's device; right after `reserve`, `keep` and `slots`."""
+    on the pool's device; right after `reserve`, `keep` and `slots`. numbers: the same on the host (numpy), where it is
+    right as far as there are pages."""
 
     def __init__(self, pool: PagePool, max_positions: int) -> None:
         self.pool = pool
@@ -110,11 +112,16 @@ class KVCache:
         self._held = 0  # leading entries of table that are right
         size = -(-(max_positions + LONGEST_READ) // pool.page_size)
         self.table = torch.zeros(size, dtype=torch.int32, device=pool.k.device)
+        self.numbers = np.zeros(size, dtype=np.int32)
 
     @property
     def pages(self) -> tuple[int, ...]:
         """The pages that hold the sequence, in order."""
         return tuple(self._pages)
+
+    @property
+    def page_count(self) -> int:
+        return len(self._pages)
 
     def reserve(self, n: int) -> Tensor:
         """[n] int64 slots (cache rows) of the n positions after `length`, which does not move: see `advance`.
@@ -133,12 +140,13 @@ class KVCache:
         for index in range(first, -(-end // size)):
             if index == len(self._pages):
                 self._pages.append(self.pool.take())
+                self.numbers[index] = self._pages[index]
             elif self.pool.users(self._pages[index]) > 1:  # copy on write
                 fresh = self.pool.take()
                 if self.length > index * size:
                     self.pool.copy(self._pages[index], fresh)
                 self.pool.release(self._pages[index])
-                self._pages[index] = fresh
+                self._pages[index] = self.numbers[index] = fresh
                 self._held = min(self._held, index)
 
     def advance(self, n: int) -> None:
@@ -178,6 +186,7 @@ class KVCache:
         other._pages = self._pages[: -(-length // self.pool.page_size)]
         for page in other._pages:
             self.pool.share(page)
+        other.numbers[: len(other._pages)] = other._pages
         other.length = length
         other._sync()
         return other

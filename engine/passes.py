@@ -9,6 +9,10 @@ import torch
 Shape = TypeVarTuple("Shape")
 
 
+def nothing() -> None:
+    """What a host has to do while a device works, where it has nothing to do."""
+
+
 class Passes(ABC, Generic[*Shape]):
     """`replays`: what runs a shape's work in place of its operations one by one, where it was captured (graphs.py)."""
 

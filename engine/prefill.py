@@ -1,6 +1,6 @@
 """A prompt into the cache, chunk by chunk: what is read between two of them can be kept, and a cancel is seen there."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from collections.abc import Sequence as Tokens
 from dataclasses import dataclass
 
@@ -9,6 +9,7 @@ import torch
 from specd.engine.draft import Committed
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
+from specd.engine.passes import nothing
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,17 @@ class PrefillProgress:
 
 
 def prefill(
-    model: Qwen3, ids: Tokens[int], cache: KVCache, taps: Tokens[int] = ()
+    model: Qwen3,
+    ids: Tokens[int],
+    cache: KVCache,
+    taps: Tokens[int] = (),
+    meanwhile: Callable[[], None] = nothing,
 ) -> Generator[tuple[PrefillProgress, torch.Tensor | None], None, None]:
     """Brings the cache to hold all of `ids` but the last, chunk by chunk, on a grid of absolute positions.
 
     The cache must hold a prefix of ids. Yields after each chunk, with its taps [n, T, H] where layers are named;
-    between two next() the cache is valid at some length, so closing early loses nothing.
+    between two next() the cache is valid at some length, so closing early loses nothing. meanwhile: called while the
+    device works on a chunk.
     """
     total, chunk = len(ids) - 1, model.engine.prefill_chunk
     while cache.length < total:
@@ -33,19 +39,26 @@ def prefill(
         end = min(start - start % chunk + chunk, total)
         steps = model.steps
         if steps is not None and steps.reads(end - start, taps):
-            tapped = steps.read(cache, ids[start:end], taps)
+            tapped = steps.read(cache, ids[start:end], taps, meanwhile)
         else:
-            tapped = _read(model, ids, start, end, cache, taps)
+            tapped = _read(model, ids, start, end, cache, taps, meanwhile)
         yield PrefillProgress(end, total), tapped
 
 
 def _read(
-    model: Qwen3, ids: Tokens[int], start: int, end: int, cache: KVCache, taps: Tokens[int]
+    model: Qwen3,
+    ids: Tokens[int],
+    start: int,
+    end: int,
+    cache: KVCache,
+    taps: Tokens[int],
+    meanwhile: Callable[[], None],
 ) -> torch.Tensor | None:
     tokens = torch.tensor(ids[start:end], device=model.device)
     try:
         with model.ops.alone():
             hidden = model.forward(tokens, torch.arange(start, end, device=model.device), cache, taps=taps)
+        meanwhile()
         if model.device.type == "cuda":  # nothing is queued beyond a chunk: a cancel is seen after it
             torch.cuda.current_stream(model.device).synchronize()
     except BaseException:

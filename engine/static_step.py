@@ -18,7 +18,7 @@ from specd.engine.errors import NonFiniteLogits
 from specd.engine.kv_cache import LONGEST_READ, LONGEST_STEP, KVCache, PagePool
 from specd.engine.model import Qwen3
 from specd.engine.ops import StaticOps
-from specd.engine.passes import Passes
+from specd.engine.passes import Passes, nothing
 from specd.engine.sampling import NOT_FINITE, SamplingParams
 from specd.engine.step_inputs import StepInputs
 
@@ -71,14 +71,22 @@ class StaticStep(Passes[int, Kind]):
         """Whether a part of a prompt of so many tokens runs here."""
         return rows <= LONGEST_READ and (not taps or tuple(taps) == self.taps)
 
-    def read(self, cache: KVCache, tokens: Sequence[int], taps: Sequence[int] = ()) -> Tensor | None:
-        """Appends a prompt's next tokens to the cache -> their taps [n, T, H]. If anything raises, it is as before."""
+    def read(
+        self,
+        cache: KVCache,
+        tokens: Sequence[int],
+        taps: Sequence[int] = (),
+        meanwhile: Callable[[], None] = nothing,
+    ) -> Tensor | None:
+        """Appends a prompt's next tokens to the cache -> their taps [n, T, H]. If anything raises, it is as before.
+        meanwhile: as in `step`."""
         start, rows = cache.length, len(tokens)
         width = READ_WIDTHS[bisect_left(READ_WIDTHS, rows)]
         try:
             cache.hold(rows)
-            self.inputs.write(cache, list(tokens), width)
+            self.inputs.write(cache, tokens, width)
             self.launch(width, "read")
+            meanwhile()
             self.wait()
             kept = self._tapped[:rows].clone() if taps and self._tapped is not None else None
             cache.advance(rows)
@@ -89,29 +97,37 @@ class StaticStep(Passes[int, Kind]):
         return kept
 
     def step(
-        self, cache: KVCache, newest: int, draft: Draft, sampling: SamplingParams, taps: Sequence[int] = ()
+        self,
+        cache: KVCache,
+        newest: int,
+        draft: Draft,
+        sampling: SamplingParams,
+        taps: Sequence[int] = (),
+        meanwhile: Callable[[], None] = nothing,
     ) -> tuple[list[int], list[int], Tensor | None]:
         """One step: accepted draft indices from the root down, their tokens and the one after them, and the taps
         [accepted + 1, T, H] of the rows that stay. The cache then holds the newest token and the accepted ones; if
-        anything raises (NonFiniteLogits, OutOfMemory, ContextOverflow, a cancel), it is as before."""
-        start = cache.length
-        tokens = [newest, *draft.tokens.tolist()]
-        rows, is_tree = len(tokens), draft.parents is not None
-        widths = TREE_WIDTHS if is_tree else WIDTHS
+        anything raises (NonFiniteLogits, OutOfMemory, ContextOverflow, a cancel), it is as before. meanwhile: what to
+        do while the device works."""
+        start, rows, parents = cache.length, draft.size + 1, draft.parents
+        widths = WIDTHS if parents is None else TREE_WIDTHS
         width = widths[bisect_left(widths, rows)]
         try:
             cache.hold(rows)
-            self.inputs.write(cache, tokens, width, sampling)
-            if draft.parents is not None:
-                self.inputs.write_tree(draft.parents.tolist(), width)
-            self.launch(width, "tree" if is_tree else "chain")
+            self.inputs.write(cache, (newest,), width, sampling, draft.tokens.cpu().numpy())
+            if parents is not None:
+                self.inputs.write_tree(parents.tolist(), width)
+            self.launch(width, "chain" if parents is None else "tree")
+            meanwhile()
             self.wait()
             words = self._record_words
             accepted = int(words[0])
             if not words[1]:
                 raise NonFiniteLogits(NOT_FINITE)
             emitted = words[2 : 3 + accepted].tolist()
-            path = (words[2 + width : 2 + width + accepted] - 1).tolist()
+            path = list(range(accepted))
+            if parents is not None:
+                path = (words[2 + width : 2 + width + accepted] - 1).tolist()
             cache.advance(accepted + 1)
             cache.truncate(start + accepted + 1)
             kept = self._tapped[: accepted + 1].clone() if taps and self._tapped is not None else None

@@ -5,6 +5,7 @@ rows and base, the sampling parameters, the page table, tokens, positions and sl
 parents of 128 rows and the lanes, W x W for a step of width W.
 """
 
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,7 +18,9 @@ from specd.engine.kv_cache import LONGEST_READ, LONGEST_STEP, KVCache
 from specd.engine.sampling import SamplingParams
 
 Words = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.int32]
 _HEAD = 8  # words: base and rows, int32, and nothing behind them
+_WORDS = [row.to_bytes(4, sys.byteorder) for row in range(LONGEST_STEP)]  # int32 each
 
 
 class StepInputs:
@@ -40,7 +43,7 @@ class StepInputs:
         self._w_head, self._w_table, self._w_parents, self._w_lanes = (words[n].view(np.int32) for n in (0, 2, 4, 5))
         self._iota = np.arange(wide, dtype=np.int64)
         self._dummies = dummy + self._iota % page_size
-        self._pages: tuple[int, ...] = ()  # what the table's first entries say
+        self._chains: dict[int, tuple[Words, Words, Words]] = {}
         self._sampling: SamplingParams | None = None
 
     def chain(self, width: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -59,40 +62,59 @@ class StepInputs:
 
     def blank(self, width: int) -> None:
         """A step of that width of nothing but padding, after nothing."""
-        rows = self._w_rows[: 3 * width].reshape(3, width)
+        tokens, positions, slots = self._chain_of(width)
         self._w_head[:2] = 0, 1
-        rows[0], rows[1], rows[2] = 0, self._iota[:width], self._dummies[:width]
+        tokens[:], positions[:], slots[:] = 0, self._iota[:width], self._dummies[:width]
         self._w_lanes[: width * width] = 0
 
-    def write(self, cache: KVCache, tokens: list[int], width: int, sampling: SamplingParams | None = None) -> None:
-        """A chain of tokens, the newest first, after the cache, which holds pages for them; padded to `width`."""
-        start, rows = cache.length, len(tokens)
+    def write(
+        self,
+        cache: KVCache,
+        tokens: Sequence[int],
+        width: int,
+        sampling: SamplingParams | None = None,
+        drafted: Sequence[int] | Numbers = (),
+    ) -> None:
+        """A chain of tokens, the newest first, and of those drafted behind them, after the cache, which holds pages for
+        all; padded to `width`."""
+        start, known = cache.length, len(tokens)
+        rows = known + len(drafted)
         self._w_head[0], self._w_head[1] = start, rows
-        w_tokens, w_positions, w_slots = self._w_rows[: 3 * width].reshape(3, width)
-        w_tokens[:rows] = tokens
-        w_tokens[rows:] = 0
+        w_tokens, w_positions, w_slots = self._chain_of(width)
+        w_tokens[:known] = tokens
+        w_tokens[known:rows] = drafted
         np.add(self._iota[:width], start, out=w_positions)
-        self._write_pages(cache.pages)
-        self._write_slots(w_slots[:rows], start)
-        w_slots[rows:] = self._dummies[rows:width]
+        self._write_pages(cache)
+        self._write_slots(w_slots[:rows], cache, start)
+        if rows < width:
+            w_tokens[rows:] = 0
+            w_slots[rows:] = self._dummies[rows:width]
         if sampling is not None:
             self._write_sampling(sampling)
 
     def write_tree(self, parents: Sequence[int], width: int) -> None:
         """After `write`: the drafts' parents, as in Draft. Raises ValueError for a child before its parent."""
-        lanes = self._w_lanes[: width * width].reshape(width, width)
-        lanes[:] = -1
-        lanes[:, 0] = 0  # all rows see the root; padding sees nothing else
-        depths = [0]
+        paths = [_WORDS[0]]  # of each row its lanes as bytes: the rows from the root down to itself
         for row, parent in enumerate(parents, start=1):
             if not -1 <= parent < row - 1:
                 raise ValueError(f"draft {row - 1} has parent {parent}: parents stand before their children")
-            depth = depths[parent + 1] + 1
-            depths.append(depth)
-            lanes[row, :depth] = lanes[parent + 1, :depth]
-            lanes[row, depth] = row
-        self._w_parents[1 : len(depths)] = np.add(parents, 1) if len(depths) > 1 else 0
-        self._w_rows[width : width + len(depths)] = np.add(depths, int(self._w_head[0]))
+            paths.append(paths[parent + 1] + _WORDS[row])
+        rows, line = len(paths), 4 * width
+        lanes = [path.ljust(line, b"\xff") for path in paths]  # -1 behind them
+        lanes.extend([lanes[0]] * (width - rows))  # all rows see the root; padding sees nothing else
+        self._w_lanes[: width * width] = np.frombuffer(b"".join(lanes), dtype=np.int32)
+        depths = np.fromiter(map(len, paths), dtype=np.int64, count=rows) // 4 - 1
+        np.add(depths, self._w_head[0], out=self._w_rows[width : width + rows])
+        if rows > 1:
+            self._w_parents[1:rows] = parents
+            self._w_parents[1:rows] += 1
+
+    def _chain_of(self, width: int) -> tuple[Words, Words, Words]:
+        """tokens, positions and slots of a step of that width, on the host."""
+        if width not in self._chains:
+            tokens, positions, slots = self._w_rows[: 3 * width].reshape(3, width)
+            self._chains[width] = tokens, positions, slots
+        return self._chains[width]
 
     def _write_sampling(self, sampling: SamplingParams) -> None:
         if sampling is not self._sampling:
@@ -101,21 +123,16 @@ class StepInputs:
             self._w_params[4:].view(np.int32)[:] = ints
             self._sampling = sampling
 
-    def _write_slots(self, out: Words, place: int) -> None:
-        """The cache rows of places place, place + 1, ... by the table."""
-        done, size = 0, self._page_size
-        while done < len(out):
+    def _write_slots(self, out: Words, cache: KVCache, place: int) -> None:
+        """The cache rows of places place, place + 1, ..."""
+        done, size, count = 0, self._page_size, len(out)
+        while done < count:
             page, offset = divmod(place + done, size)
-            count = min(size - offset, len(out) - done)
-            np.add(self._iota[:count], self._pages[page] * size + offset, out=out[done : done + count])
-            done += count
+            part = min(size - offset, count - done)
+            np.add(self._iota[:part], int(cache.numbers[page]) * size + offset, out=out[done : done + part])
+            done += part
 
-    def _write_pages(self, pages: tuple[int, ...]) -> None:
-        """The table's first entries. Nearly always all but the last few are there already."""
-        same = min(len(pages), len(self._pages))
-        if pages[:same] != self._pages[:same]:
-            same = next(place for place in range(same) if pages[place] != self._pages[place])
-        elif len(pages) <= len(self._pages):
-            return
-        self._w_table[same : len(pages)] = pages[same:]
-        self._pages = pages
+    def _write_pages(self, cache: KVCache) -> None:
+        """The table's first entries; what is behind them is not looked at."""
+        count = cache.page_count
+        self._w_table[:count] = cache.numbers[:count]

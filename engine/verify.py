@@ -5,7 +5,7 @@ and a drafted token is accepted exactly when it equals it. What is emitted is th
 The other rule, for sampled drafts, is in rejection.py.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -18,6 +18,7 @@ from specd.engine.kernels.lanes import as_lanes
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
 from specd.engine.ops import StaticOps
+from specd.engine.passes import nothing
 from specd.engine.rejection import accept_by_rejection, rule_for
 from specd.engine.sampling import NOT_FINITE, AcceptRule, SamplingParams, sample
 
@@ -56,15 +57,16 @@ def verify(
     taps: Sequence[int] = (),
     accept_rule: AcceptRule = "exact",
     with_logits: bool = True,
+    meanwhile: Callable[[], None] = nothing,
 ) -> Step:
     """Verifies `draft` after the token `newest`, which the cache does not hold yet. Afterwards the cache holds `newest`
     and the accepted tokens; if anything raises, it is as before. Without need of logits it runs as a step of fixed
-    shape where the model has those."""
+    shape where the model has those. meanwhile: called once all work is launched, before its result is waited for."""
     start = cache.length
     rule = rule_for(draft, sampling, accept_rule)
     steps = model.steps
     if steps is not None and rule == "exact" and not with_logits and steps.takes(draft.size + 1, taps):
-        path, emitted, tapped = steps.step(cache, newest, draft, sampling, taps)
+        path, emitted, tapped = steps.step(cache, newest, draft, sampling, taps, meanwhile)
         return Step(Accepted(path, emitted), tapped, None, rule)
     try:
         drafted = draft.tokens.to(model.device)  # a draft made on the device goes straight into the step
@@ -76,6 +78,7 @@ def verify(
         positions = (start + depth).to(model.device)
         hidden = model.forward(tokens, positions, cache, mask, taps)
         logits = model.logits(hidden.last)
+        meanwhile()
         if rule == "rejection":
             emitted = accept_by_rejection(draft, logits, positions + 1, sampling)
             accepted = Accepted(list(range(len(emitted) - 1)), emitted)

@@ -103,14 +103,14 @@ class _DraftInputs(StepInputs):
         to those behind."""
         size = len(block)
         width, place = room + size, cache.length
-        tokens, positions, slots = self._w_rows[: 3 * width].reshape(3, width)
+        tokens, positions, slots = self._chain_of(width)
         tokens[:room], tokens[room:] = 0, block
         np.add(self._iota[:room], position, out=positions[:room])
         np.add(self._iota[:size], start, out=positions[room:])
-        self._write_pages(cache.pages)
-        self._write_slots(slots[:taken], place)
+        self._write_pages(cache)
+        self._write_slots(slots[:taken], cache, place)
         slots[taken:room] = self._dummies[taken:room]
-        self._write_slots(slots[room:], place + taken)
+        self._write_slots(slots[room:], cache, place + taken)
         self._w_head[0] = place + taken + size
 
 

@@ -97,16 +97,16 @@ class _ChainInputs(StepInputs):
     def write_chain(self, cache: KVCache, missing: list[int], length: int, room: int, sampling: SamplingParams) -> None:
         """room: how many drafts the cache has places for; the rest of a chain goes where padding goes."""
         width, start, rows = FIRST + length - 1, cache.length, len(missing)
-        tokens, positions, slots = self._w_rows[: 3 * width].reshape(3, width)
-        self._write_pages(cache.pages)
+        tokens, positions, slots = self._chain_of(width)
+        self._write_pages(cache)
         self._write_sampling(sampling)
         self._w_head[0], self._w_head[1] = start, rows
         tokens[:], slots[:] = 0, self._dummies[:width]
         tokens[:rows] = missing
         positions[:FIRST] = self._iota[:FIRST] + start
         positions[FIRST:] = self._iota[: width - FIRST] + (start + rows)
-        self._write_slots(slots[:rows], start)
-        self._write_slots(slots[FIRST : FIRST + room], start + rows)
+        self._write_slots(slots[:rows], cache, start)
+        self._write_slots(slots[FIRST : FIRST + room], cache, start + rows)
         self._w_parents[0] = start
         np.add(self._iota[: length - 1], start + rows, out=self._w_parents[1:length], casting="unsafe")
 

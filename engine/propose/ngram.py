@@ -35,19 +35,36 @@ class NgramIndex:
         """Append tokens."""
         history, begin = self.tokens, len(self.tokens)
         history.extend(tokens)
-        orders = list(zip(range(1, self.max_n + 1), self._latest, self._previous, strict=True))
-        for position in range(begin, len(history)):
-            key, shift = 0, 0
-            for n, latest, previous in orders:
-                token = history[position - n] if n <= position else BREAK
-                if token == BREAK or key < 0:
-                    key = -1
-                    previous.append(0)
-                    continue
-                key |= token << shift
-                shift += SHIFT
-                previous.append(latest.get(key, 0))
+        end, reach = len(history), self.max_n
+        if begin < reach or BREAK in history[begin - reach :]:  # where n-grams are cut short: position by position
+            slow = end if BREAK in tokens else min(begin + reach, end)
+            for position in range(begin, slow):
+                self._append(position)
+            begin = slow
+        keys = [0] * (end - begin)
+        for order in range(reach):
+            shift = SHIFT * order
+            behind = history[begin - order - 1 : end - order - 1]
+            keys = [key | token << shift for key, token in zip(keys, behind, strict=True)] if order else behind
+            latest, add = self._latest[order], self._previous[order].append
+            get = latest.get
+            for position, key in enumerate(keys, start=begin):
+                add(get(key, 0))
                 latest[key] = position
+
+    def _append(self, position: int) -> None:
+        """The n-grams that end before `position`, as far as nothing breaks them."""
+        key, shift = 0, 0
+        for n, (latest, previous) in enumerate(zip(self._latest, self._previous, strict=True), start=1):
+            token = self.tokens[position - n] if n <= position else BREAK
+            if token == BREAK or key < 0:
+                key = -1
+                previous.append(0)
+                continue
+            key |= token << shift
+            shift += SHIFT
+            previous.append(latest.get(key, 0))
+            latest[key] = position
 
     def truncate(self, length: int) -> None:
         """Forget the tokens at positions >= length."""
@@ -123,7 +140,12 @@ class NgramProposer:
         return EMPTY
 
     def observe(self, seq: Sequence, committed: Committed) -> None:
-        """Take over what the sequence gained."""
+        """Take over a prompt. What a step adds can wait: see `meanwhile`."""
+        if not committed.tokens:
+            self._feed(seq)
+
+    def meanwhile(self, seq: Sequence) -> None:
+        """Take over what the sequence gained; the next draft does it where nobody calls this."""
         self._feed(seq)
 
     def truncate(self, length: int) -> None:

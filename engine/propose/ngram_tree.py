@@ -54,7 +54,12 @@ class NgramBranches:
         return out
 
     def observe(self, seq: Sequence, committed: Committed) -> None:
-        """Take over what the sequence gained."""
+        """Take over a prompt. What a step adds can wait: see `meanwhile`."""
+        if not committed.tokens:
+            self._feed(seq)
+
+    def meanwhile(self, seq: Sequence) -> None:
+        """Take over what the sequence gained; the next draft does it where nobody calls this."""
         self._feed(seq)
 
     def truncate(self, length: int) -> None:

@@ -13,13 +13,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-import torch
-
 from specd.engine.acceptance import Acceptance, Prior
 from specd.engine.draft import EMPTY, Committed, Draft, Proposer, Sequence
 from specd.engine.policy import PRIORS as CHAIN_PRIORS
-
-_RANKS = 3  # branches at a node that are told apart: the first, the second, all others
+from specd.engine.propose.prefix_tree import PrefixTree
 
 
 @dataclass(frozen=True)
@@ -42,100 +39,6 @@ class Branching(Protocol):
     def truncate(self, length: int) -> None: ...
 
 
-@dataclass
-class _Branch:
-    """A run of nodes that one continuation added below `start` (-1: the root), as the rank-th branch there."""
-
-    start: int
-    name: str
-    rank: int
-    evidence: int
-    tokens: list[int]
-
-
-class PrefixTree:
-    """Continuations from one root, common beginnings stored once. Nodes are numbered parents first."""
-
-    def __init__(self, acceptance: Acceptance, depth: int) -> None:
-        """depth: most tokens of a path."""
-        self.tokens: list[int] = []
-        self.parents: list[int] = []
-        self.chances: list[float] = []  # of each node's whole path
-        self._acceptance = acceptance
-        self._depth = depth
-        self._branches: list[_Branch] = []
-        self._child: dict[tuple[int, int], int] = {}  # (node, token) -> node
-        self._degree: dict[int, int] = {}  # children of a node that has any
-        self._survival: dict[tuple[str, int], list[float]] = {}
-
-    def add(self, tokens: list[int], name: str, evidence: int) -> None:
-        """Add a continuation. What of it is there already keeps the greater chance of the two."""
-        node, at, length = -1, 0, min(len(tokens), self._depth)
-        survival = self._survival_of(f"{name}/0", evidence, self._depth)
-        while at < length and (child := self._child.get((node, tokens[at]))) is not None:
-            self.chances[child] = max(self.chances[child], survival[at])
-            node, at = child, at + 1
-        if at == length:
-            return
-        fresh = tokens[at:length]
-        rank = min(self._degree.get(node, 0), _RANKS - 1)
-        self._branches.append(_Branch(node, name, rank, evidence, fresh))
-        above = reached = self.chances[node] if node >= 0 else 1.0
-        if rank:  # seldom right, but if its first token is, the others are like those of a first branch
-            reached *= self._survival_of(f"{name}/{rank}", evidence, 1)[0] / max(survival[0], 1e-9)
-        first = len(self.tokens)
-        self._degree[node] = self._degree.get(node, 0) + 1
-        for number, token in enumerate(fresh, start=first):
-            self._child[node, token] = number
-            self.parents.append(node)
-            node = number
-        self._degree.update(dict.fromkeys(range(first, node), 1))
-        self.tokens.extend(fresh)
-        self.chances.extend([min(above, reached * alive) for alive in survival[: len(fresh)]])  # whatever is rounded
-
-    def _survival_of(self, name: str, evidence: int, depth: int) -> list[float]:
-        key = (name, evidence)
-        if key not in self._survival:
-            self._survival[key] = self._acceptance.survival(name, evidence, depth)
-        return self._survival[key]
-
-    def best(self, budget: int, evidence: int = 0) -> Draft:
-        """The `budget` nodes of greatest chance; a chain where they are one."""
-        # No node is likelier than its parent, and of equals the parent comes first: the sorted head is a tree.
-        order = sorted(range(len(self.tokens)), key=self.chances.__getitem__, reverse=True)[:budget]  # a stable sort
-        place = {node: index for index, node in enumerate(order)} | {-1: -1}
-        parents = [place[self.parents[node]] for node in order]
-        tokens = torch.tensor([self.tokens[node] for node in order], dtype=torch.int32)
-        is_chain = parents == list(range(-1, len(order) - 1))
-        return Draft(
-            tokens,
-            None if is_chain else torch.tensor(parents, dtype=torch.int32),
-            evidence=evidence,
-            chances=tuple(self.chances[node] for node in order),
-        )
-
-    def teach(self, emitted: list[int]) -> None:
-        """Records how far each branch held that starts at a node of the path that was emitted."""
-        depth, node = {-1: 0}, -1
-        for token in emitted:
-            child = self._child.get((node, token))
-            if child is None:
-                break
-            node = child
-            depth[node] = len(depth)
-        for branch in self._branches:
-            if branch.start in depth:
-                truth = emitted[depth[branch.start] :]
-                seen = min(len(branch.tokens), len(truth))  # what lies behind the last emitted token is not known
-                held = 0
-                while held < seen and branch.tokens[held] == truth[held]:
-                    held += 1
-                if branch.rank:  # of a later branch only the first token has a class of its own
-                    seen, held = min(seen, 1), min(held, 1)
-                if seen:
-                    self._acceptance.record(f"{branch.name}/{branch.rank}", branch.evidence, seen, held)
-
-
 class TreeProposer:
     """Drafts one tree from all sources' guesses; a source is a Branching, or a Proposer whose draft, or tree of
     drafts where it has a `propose_tree`, is taken apart into its paths."""
@@ -152,8 +55,11 @@ class TreeProposer:
         self.name = "+".join(source.name for source in self.sources) + "-tree"
         self.max_k = budget
         self._acceptance = acceptance or Acceptance(PRIORS)
+        asked = [getattr(source, "meanwhile", None) for source in self.sources]
+        self._unhurried: list[Callable[[Sequence], None]] = [each for each in asked if each is not None]
         self._tree: PrefixTree | None = None  # what was offered after the first `_start` tokens
         self._start = 0
+        self._lessons: list[tuple[PrefixTree, list[int]]] = []  # what was emitted after earlier ones
 
     @property
     def tap_layers(self) -> tuple[int, ...]:
@@ -165,6 +71,7 @@ class TreeProposer:
 
     def propose(self, seq: Sequence, k: int) -> Draft:
         """At most min(k, budget) nodes. Its evidence is that of the first guess."""
+        self._settle(seq)
         k = min(k, self.max_k)
         if k < 1:
             return EMPTY
@@ -177,12 +84,28 @@ class TreeProposer:
         return EMPTY if first is None else self._tree.best(k, first.evidence)
 
     def observe(self, seq: Sequence, committed: Committed) -> None:
-        """Every source observes; what was emitted after a tree teaches how likely its branches are."""
-        if self._tree is not None and self._start + len(committed.tokens) == len(seq):
-            self._tree.teach(committed.tokens)
-        self._tree = None
+        """Every source observes."""
         for source in self.sources:
             source.observe(seq, committed)
+
+    def meanwhile(self, seq: Sequence) -> None:
+        """What was emitted after a tree teaches how likely its branches are. The sources do what they can."""
+        self._settle(seq)
+        self._learn()
+        for work in self._unhurried:
+            work(seq)
+
+    def _settle(self, seq: Sequence) -> None:
+        """What was emitted after the last tree is known; it is learnt from at leisure, but before the next lesson."""
+        if self._tree is not None and len(seq) > self._start:
+            self._learn()
+            self._lessons.append((self._tree, seq.tokens[self._start :]))
+            self._tree = None
+
+    def _learn(self) -> None:
+        while self._lessons:
+            tree, emitted = self._lessons.pop()
+            tree.teach(emitted)
 
     def truncate(self, length: int) -> None:
         """Forget positions >= length."""

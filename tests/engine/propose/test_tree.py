@@ -14,7 +14,8 @@ from specd.engine import Acceptance, Committed, Draft, NgramProposer, Proposer, 
 from specd.engine.acceptance import expected_tokens
 from specd.engine.choice import accept
 from specd.engine.propose.ngram_tree import NgramBranches
-from specd.engine.propose.tree import Continuation, PrefixTree, TreeProposer
+from specd.engine.propose.prefix_tree import PrefixTree
+from specd.engine.propose.tree import Continuation, TreeProposer
 
 TOKENS = st.lists(st.integers(0, 3), min_size=1, max_size=8)
 GUESSES = st.lists(st.tuples(TOKENS, st.sampled_from(["a", "b"]), st.integers(0, 2)), min_size=1, max_size=6)
@@ -69,17 +70,18 @@ def test_by_what_was_learnt_no_chain_of_the_same_size_promises_more(
     for tokens, name, evidence in guesses:
         tree.add(tokens, name, evidence)
     children: dict[int, list[int]] = {}
-    for node, parent in enumerate(tree.parents):
+    _, parents, chances = zip(*tree.nodes(), strict=True)
+    for node, parent in enumerate(parents):
         children.setdefault(parent, []).append(node)
-        assert parent < 0 or tree.chances[node] <= tree.chances[parent] <= 1
-    chosen = sum(sorted(tree.chances, reverse=True)[:budget])
+        assert parent < 0 or chances[node] <= chances[parent] <= 1
+    chosen = sum(sorted(chances, reverse=True)[:budget])
     tokens, name, evidence = guesses[0]
     assert chosen >= expected_tokens(acceptance.survival(f"{name}/0", evidence, min(len(tokens), budget))) - 1 - 1e-9
-    for leaf in range(len(tree.tokens)):
+    for leaf in range(len(parents)):
         path = [leaf]
-        while tree.parents[path[0]] >= 0:
-            path.insert(0, tree.parents[path[0]])
-        assert chosen >= sum(tree.chances[node] for node in path[:budget]) - 1e-9
+        while parents[path[0]] >= 0:
+            path.insert(0, parents[path[0]])
+        assert chosen >= sum(chances[node] for node in path[:budget]) - 1e-9
 
 
 class Fixed:
@@ -190,8 +192,9 @@ def test_what_two_sources_agree_on_has_the_better_ones_chance() -> None:
     tree = PrefixTree(acceptance, 8)
     tree.add([1, 2, 3], "poor", 0)
     tree.add([1, 2, 4], "good", 0)
-    assert tree.chances[:2] == acceptance.survival("good/0", 0, 2)
-    assert tree.chances[2] == acceptance.survival("poor/0", 0, 3)[2]
+    chances = [chance for _, _, chance in tree.nodes()]
+    assert chances[:2] == acceptance.survival("good/0", 0, 2)
+    assert chances[2] == acceptance.survival("poor/0", 0, 3)[2]
 
 
 def text_like(draw: random.Random, words: int) -> list[int]:
@@ -243,9 +246,10 @@ def test_learnt_chances_agree_with_the_survival_they_come_from() -> None:
     tree.add([1, 2, 3], "a", 0)
     tree.add([1, 5, 6], "a", 0)
     survival = acceptance.survival("a/0", 0, 4)
-    assert tree.chances[:3] == survival[:3]
+    chances = [chance for _, _, chance in tree.nodes()]
+    assert chances[:3] == survival[:3]
     alternative = survival[0] * acceptance.survival("a/1", 0, 1)[0]
-    assert tree.chances[3] == pytest.approx(alternative)
-    assert tree.chances[4] == pytest.approx(alternative * survival[1] / survival[0])
+    assert chances[3] == pytest.approx(alternative)
+    assert chances[4] == pytest.approx(alternative * survival[1] / survival[0])
     tree.teach([1, 5, 7])
     assert acceptance.survival("a/1", 0, 1)[0] > 0.4  # the second branch was right once

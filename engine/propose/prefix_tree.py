@@ -1,0 +1,165 @@
+"""One prefix tree of several continuations, and the nodes of it that are worth verifying: see tree.py."""
+
+from array import array
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import repeat
+from operator import neg
+
+import torch
+from torch import Tensor
+
+from specd.engine.acceptance import Acceptance
+from specd.engine.draft import EMPTY, Draft
+
+_RANKS = 3  # branches at a node that are told apart: the first, the second, all others
+
+
+@dataclass
+class _Branch:
+    """A run of nodes that one continuation added, as the rank-th branch below the node where it left the others.
+    A node is (branch, place): `above` and `at` are the one below which it begins, None where that is the root. Nodes
+    are numbered in the order in which they came, `first` on."""
+
+    name: str
+    rank: int
+    evidence: int
+    tokens: list[int]
+    chances: list[float]  # of each node's whole path, falling
+    above: "_Branch | None"
+    at: int
+    first: int
+    depth: int  # tokens before the first of its own
+
+
+class PrefixTree:
+    """Continuations from one root, common beginnings stored once. Nodes are numbered parents first."""
+
+    def __init__(self, acceptance: Acceptance, depth: int) -> None:
+        """depth: most tokens of a path."""
+        self._acceptance = acceptance
+        self._depth = depth
+        self._branches: list[_Branch] = []
+        self._forks: dict[int, list[_Branch]] = {-1: []}  # by a branch's `first`, -1 the root: what begins below it
+        self._size = 0
+        self._survival: dict[tuple[str, int], list[float]] = {}
+
+    def add(self, tokens: list[int], name: str, evidence: int) -> None:
+        """Add a continuation. What of it is there already keeps the greater chance of the two."""
+        length = min(len(tokens), self._depth)
+        survival = self._survival_of(f"{name}/0", evidence, self._depth)
+        above: _Branch | None = None
+        at, forks, done = -1, self._forks[-1], 0
+        while done < length and (into := _branch_to(forks, above, at, tokens[done])) is not None:
+            branch, place = into, at + 1 if into is above else 0
+            same = _common(branch.tokens, place, tokens, done, length)
+            chances, more = branch.chances, survival[done : done + same]
+            chances[place : place + same] = map(max, chances[place : place + same], more)
+            done += same
+            above, at, forks = branch, place + same - 1, self._forks[branch.first]
+        if done == length:
+            return
+        before = sum([fork.at == at for fork in forks]) if above is not None else len(forks)
+        if above is not None and at + 1 < len(above.tokens):
+            before += 1  # the branch itself goes on
+        rank = min(before, _RANKS - 1)
+        reached = highest = above.chances[at] if above is not None else 1.0
+        if rank:  # seldom right, but if its first token is, the others are like those of a first branch
+            reached *= self._survival_of(f"{name}/{rank}", evidence, 1)[0] / max(survival[0], 1e-9)
+        elif done:  # it goes on where the others end, and is as good as a guess that has held so far
+            reached /= max(survival[done - 1], 1e-9)
+            survival = survival[done:]
+        fresh = tokens[done:length]
+        chances = [reached * alive for alive in survival[: len(fresh)]]
+        if chances[0] > highest:  # whatever is rounded
+            chances = [min(highest, chance) for chance in chances]
+        branch = _Branch(name, rank, evidence, fresh, chances, above, at, self._size, done)
+        self._size += len(fresh)
+        self._branches.append(branch)
+        self._forks[branch.first] = []
+        forks.append(branch)
+
+    def _survival_of(self, name: str, evidence: int, depth: int) -> list[float]:
+        key = (name, evidence)
+        if key not in self._survival:
+            self._survival[key] = self._acceptance.survival(name, evidence, depth)
+        return self._survival[key]
+
+    def best(self, budget: int, evidence: int = 0) -> Draft:
+        """The `budget` nodes of greatest chance; a chain where they are one."""
+        # No node is likelier than its parent, and of equals the parent comes first: the sorted head is a tree.
+        nodes: list[tuple[float, int, int, _Branch]] = []
+        least = 0.0  # no node below it is among the best
+        for branch in self._branches:
+            chances = branch.chances
+            count = bisect_right(chances, -least, key=neg) if least else len(chances)
+            numbers = range(branch.first, branch.first + count)
+            nodes.extend(zip(map(neg, chances[:count]), numbers, range(count), repeat(branch)))
+            if len(chances) >= budget:
+                least = max(least, chances[budget - 1])
+        nodes.sort()  # the greatest chance first; of equals, the node that came first
+        del nodes[budget:]
+        index = {number: place for place, (_, number, _, _) in enumerate(nodes)}
+        tokens, parents = list[int](), list[int]()
+        for _, number, place, branch in nodes:
+            tokens.append(branch.tokens[place])
+            if place:
+                parents.append(index[number - 1])
+            else:
+                parents.append(-1 if branch.above is None else index[branch.above.first + branch.at])
+        is_chain = parents == list(range(-1, len(nodes) - 1))
+        return Draft(
+            _words(tokens),
+            None if is_chain else _words(parents),
+            evidence=evidence,
+            chances=tuple([-minus for minus, _, _, _ in nodes]),
+        )
+
+    def nodes(self) -> list[tuple[int, int, float]]:
+        """Token, parent (-1: the root) and chance of every node, by their numbers."""
+        out: list[tuple[int, int, float]] = []
+        for branch in self._branches:
+            parent = -1 if branch.above is None else branch.above.first + branch.at
+            parents = [parent, *range(branch.first, branch.first + len(branch.tokens) - 1)]
+            out.extend(zip(branch.tokens, parents, branch.chances, strict=True))
+        return out
+
+    def teach(self, emitted: list[int]) -> None:
+        """Records how far each branch held that starts at a node of the path that was emitted."""
+        held: dict[int, int] = {}  # first node of a branch on that path -> its tokens that were emitted
+        for branch in self._branches:
+            above = branch.above
+            if above is not None and held.get(above.first, 0) <= branch.at:
+                continue
+            # What lies behind the last emitted token is not known.
+            seen = min(len(branch.tokens), len(emitted) - branch.depth)
+            right = held[branch.first] = _common(branch.tokens, 0, emitted, branch.depth, len(emitted))
+            if branch.rank:  # of a later branch only the first token has a class of its own
+                seen, right = min(seen, 1), min(right, 1)
+            held_before = 0 if branch.rank else branch.depth  # where it goes on where the others end
+            if seen > 0:
+                name = f"{branch.name}/{branch.rank}"
+                self._acceptance.record(name, branch.evidence, held_before + seen, held_before + right, held_before)
+
+
+def _branch_to(forks: list[_Branch], above: _Branch | None, at: int, token: int) -> _Branch | None:
+    """The branch that holds the child with this token of the node `at` of `above`, or of the root."""
+    if above is not None and at + 1 < len(above.tokens) and above.tokens[at + 1] == token:
+        return above
+    return next((fork for fork in forks if fork.at == at and fork.tokens[0] == token), None)
+
+
+def _common(a: list[int], i: int, b: list[int], j: int, end: int) -> int:
+    """How many tokens of a[i:] and b[j:end] are the same before the first that is not."""
+    length = min(len(a) - i, end - j)
+    if a[i : i + length] == b[j : j + length]:
+        return length
+    count = 0
+    while a[i + count] == b[j + count]:
+        count += 1
+    return count
+
+
+def _words(numbers: list[int]) -> Tensor:
+    """[n] int32 of a list, twice as fast as torch reads one."""
+    return torch.frombuffer(array("i", numbers), dtype=torch.int32) if numbers else EMPTY.tokens
