@@ -66,9 +66,6 @@ class PrefixTree:
         reached = highest = above.chances[at] if above is not None else 1.0
         if rank:  # seldom right, but if its first token is, the others are like those of a first branch
             reached *= self._survival_of(f"{name}/{rank}", evidence, 1)[0] / max(survival[0], 1e-9)
-        elif done:  # it goes on where the others end, and is as good as a guess that has held so far
-            reached /= max(survival[done - 1], 1e-9)
-            survival = survival[done:]
         fresh = tokens[done:length]
         chances = [reached * alive for alive in survival[: len(fresh)]]
         if chances[0] > highest:  # whatever is rounded
@@ -136,10 +133,8 @@ class PrefixTree:
             right = held[branch.first] = _common(branch.tokens, 0, emitted, branch.depth, len(emitted))
             if branch.rank:  # of a later branch only the first token has a class of its own
                 seen, right = min(seen, 1), min(right, 1)
-            held_before = 0 if branch.rank else branch.depth  # where it goes on where the others end
             if seen > 0:
-                name = f"{branch.name}/{branch.rank}"
-                self._acceptance.record(name, branch.evidence, held_before + seen, held_before + right, held_before)
+                self._acceptance.record(f"{branch.name}/{branch.rank}", branch.evidence, seen, right)
 
 
 def _branch_to(forks: list[_Branch], above: _Branch | None, at: int, token: int) -> _Branch | None:
