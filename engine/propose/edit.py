@@ -82,8 +82,7 @@ class EditProposer:
         if cursor.trial is not None and not cursor.index:
             k = min(k, LONGEST[bisect_right(WORTH, cursor.trial.gain)])
         if cursor.plan is not None:
-            cursor.plan.grow(cursor.index + k)
-            if cursor.lost is None:
+            if not cursor.plan.grow(cursor.index + k) and cursor.lost is None:
                 cursor.plan.prepare(cursor.index + 2 * k)
             return Draft.chain(cursor.plan.tokens[cursor.index : cursor.index + k], self._evidence())
         if cursor.trial is not None and cursor.trial.tokens:

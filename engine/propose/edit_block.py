@@ -4,69 +4,90 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence as Tokens
 
-from specd.engine.propose.edit_rules import Piece, Rule, RuleBook
+from specd.engine.propose.edit_rules import Piece, Rule, RuleBook, Site, spell
 from specd.engine.propose.edit_source import Source
 from specd.engine.propose.edit_text import TokenText, is_seam
 
 MOST_ENCODED = 4096  # short texts, and blocks, whose tokens are remembered
+Run = tuple[str, int, int]  # some text, and behind it the source's bytes from one place to another
 MOST_PREPARED = 256  # blocks; some 8,000 tokens
 
 
 class Block:
-    """Units under the rules. `tokens`: of their text, or of the rest of it; `units`: up to this one; `pieces`: what
-    the tokens spell."""
+    """Units under the rules, from one to `units`, exclusively, or the rest of one. `tokens`: of their text; `start`:
+    the source byte that they begin at; `sites`: where a rule applied.
 
-    __slots__ = ("_pieces", "_source", "is_rewritten", "start", "tokens", "units", "version")
+    `pieces`: what the tokens spell.
+    """
+
+    __slots__ = ("_pieces", "_source", "is_aligned", "is_copy", "sites", "start", "tokens", "units", "version")
 
     def __init__(
-        self, source: Source, tokens: "array[int]", start: int, units: int, pieces: list[Piece] | None, version: int
+        self,
+        source: Source,
+        tokens: "array[int]",
+        start: int,
+        units: int,
+        sites: list[Site],
+        pieces: list[Piece] | None,
+        rules: RuleBook,
     ) -> None:
-        """start: the source byte that it begins at. pieces: None if the text is the source's own. version: of the
-        rules, when this was last true."""
+        """pieces: None if they can be told from the sites alone."""
         self._source, self._pieces = source, pieces
-        self.is_rewritten = pieces is not None
-        self.tokens, self.start, self.units, self.version = tokens, start, units, version
+        self.tokens, self.start, self.units, self.sites = tokens, start, units, sites
+        self.version, self.is_aligned = rules.version, rules.aligned
+        self.is_copy = pieces is None and not sites
 
     @property
     def pieces(self) -> list[Piece]:
         if self._pieces is None:
-            stop = self._source.unit_end(self.units - 1)
-            self._pieces = [Piece(self._source.text[self.start : stop], self.start, stop)]
+            source, last = self._source, self._source.unit_lexemes[self.units]
+            if self.is_copy:
+                stop = source.starts[last]
+                self._pieces = [Piece(source.text[self.start : stop], self.start, stop)]
+            else:
+                self._pieces = spell(source, source.lexeme_at(self.start), last, self.sites, False)
         return self._pieces
+
+    def offset(self, count: int, texts: TokenText) -> int:
+        """Bytes of the first `count` tokens."""
+        if self.is_copy:
+            source = self._source
+            return source.token_starts[source.token_at[self.start] + count] - self.start
+        return sum(map(len, map(texts.__getitem__, self.tokens[:count])))
 
 
 class Rewriter:
-    """Rewritten blocks and their tokens. A block is rewritten anew when a rule that may touch it changes, and
-    tokenized anew if that changed its text."""
+    """Rewritten blocks and their tokens. Where a rule that touches a block changes, it is rewritten anew."""
 
     def __init__(self, source: Source, rules: RuleBook, tokens: TokenText) -> None:
         self.source, self.rules, self.tokens = source, rules, tokens
         self._blocks: dict[tuple[int, int], Block] = {}  # (first unit, shift) -> block
         self._encoded: dict[str, array[int]] = {}
 
-    def block(self, unit: int, shift: int, extra: Rule | None = None) -> Block:
-        """The units from `unit` to the end of their block under the rules, `extra` before them, their lines moved right
-        by `shift` blanks (left if negative)."""
+    def block(self, unit: int, shift: int, extra: Rule | None = None, count: int = 0) -> Block:
+        """The units from `unit` to the end of their block, or of a later one so that they have `count` tokens, under
+        the rules, `extra` before them, their lines moved right by `shift` blanks (left if negative)."""
         source, rules = self.source, self.rules
-        known = self._blocks.get((unit, shift))
-        if known is not None and extra is None and known.version == rules.version:
+        known = self._blocks.get((unit, shift)) if extra is None else None
+        if known is not None and known.version == rules.version:
             return known
-        units = source.block_end(unit)
+        units = source.blocks_end(unit, count) if known is None else known.units
         first, last = source.unit_lexemes[unit], source.unit_lexemes[units]
-        if known is not None and extra is None and not rules.changed(known.version, first, last):
-            known.version = rules.version
-            return known
-        pieces = shifted(source, rules.rewrite(first, last, extra), shift)
-        if known is not None and known.pieces == pieces:
+        sites = rules.sites(first, last, extra)
+        if known is not None and known.sites == sites and (known.is_aligned == rules.aligned or not sites):
             known.version = rules.version
             return known
         start = source.unit_starts[unit]
-        if len(pieces) == 1 and pieces[0].rule is None and not shift:
-            stop = pieces[0].end
-            own = source.tokens[source.token_at[start] : source.token_at[stop]]
-            block = Block(source, own, start, units, None, rules.version)
+        pieces = None
+        if shift or (sites and rules.aligned):
+            pieces = shifted(source, spell(source, first, last, sites, rules.aligned), shift)
+            tokens = self.tokenize(pieces)
+        elif sites:
+            tokens = self._splice(first, last, sites)
         else:
-            block = Block(source, self.tokenize(pieces), start, units, pieces, rules.version)
+            tokens = source.tokens[source.token_at[start] : source.token_at[source.starts[last]]]
+        block = Block(source, tokens, start, units, sites, pieces, rules)
         if extra is None:
             if len(self._blocks) >= MOST_ENCODED:
                 self._blocks.clear()
@@ -91,12 +112,28 @@ class Rewriter:
         return shifted(source, pieces + self.rules.rewrite(first, last, extra), shift)
 
     def encode(self, text: str) -> "array[int]":
-        """Tokens of byte text, remembered."""
-        ids = self._encoded.get(text)
-        if ids is None:
-            if len(self._encoded) >= MOST_ENCODED:
-                self._encoded.clear()
-            ids = self._encoded[text] = array("i", self.tokens.encode(text))
+        """Tokens of byte text, remembered by its segments: most stand in the source or were seen before."""
+        encoded = self._encoded
+        ids = encoded.get(text)
+        if ids is not None:
+            return ids
+        if len(encoded) >= MOST_ENCODED:
+            encoded.clear()
+        segments = self.source.segments_of(text)
+        if len(segments) > 1:
+            ids = array("i")
+            for segment in segments:
+                ids += encoded.get(segment) or self._segment(segment)
+        else:
+            ids = self._segment(text)
+        encoded[text] = ids
+        return ids
+
+    def _segment(self, text: str) -> "array[int]":
+        """Tokens of one segment."""
+        place = self.source.segments.get(text)
+        ids = array("i", self.tokens.encode(text)) if place is None else self.source.tokens[place[0] : place[1]]
+        self._encoded[text] = ids
         return ids
 
     def join(self, pieces: list[Piece], line: Tokens[int]) -> tuple["array[int]", bool]:
@@ -136,18 +173,40 @@ class Rewriter:
         return begins_line and self.tokens[token][-1:] == "\n" and start == source.unit_starts[source.unit_at(start)]
 
     def tokenize(self, pieces: list[Piece], context: str = "") -> "array[int]":
-        """Tokens of `context` and the pieces behind it: the source's own tokens wherever they copy it, between seams,
-        and new ones around what was changed."""
+        """Tokens of `context` and the pieces behind it."""
+        text, lead = self.source.text, context
+        runs: list[Run] = []
+        for piece in pieces:
+            if piece.rule is not None or piece.text != text[piece.start : piece.end]:
+                lead += piece.text
+            else:
+                runs.append((lead, piece.start, piece.end))
+                lead = ""
+        if lead:
+            runs.append((lead, 0, 0))
+        return self._tokens_of(runs)
+
+    def _splice(self, first: int, last: int, sites: list[Site]) -> "array[int]":
+        """Tokens of the source lexemes [first, last) with the rules applied at `sites`."""
+        starts = self.source.starts
+        begin, lead = starts[first], ""
+        runs: list[Run] = []
+        for index, rule in sites:
+            runs.append((lead, begin, starts[index]))
+            lead, begin = rule.text, starts[min(index + len(rule.pattern), len(starts) - 1)]
+        runs.append((lead, begin, max(starts[last], begin)))
+        return self._tokens_of(runs)
+
+    def _tokens_of(self, runs: list[Run]) -> "array[int]":
+        """The source's own tokens wherever the runs copy it, between seams, and new ones around what was changed."""
         source = self.source
         own, at, seams, text = source.tokens, source.token_at, source.seams, source.text
         ids = array("i")
-        pending = context  # text that waits to be tokenized
-        last = len(pieces) - 1
-        for number, piece in enumerate(pieces):
-            begin, stop = piece.start, piece.end
-            if piece.rule is not None or len(piece.text) != stop - begin or piece.text != text[begin:stop]:
-                pending += piece.text
-                continue
+        pending = ""  # text that waits to be tokenized
+        last = len(runs) - 1
+        for number, (lead, start, end) in enumerate(runs):
+            pending += lead
+            begin, stop = start, end
             if pending or begin not in at:
                 seam = bisect_left(seams, begin)
                 if seam < len(seams) and seams[seam] == begin and begin in source.cuts:
@@ -157,12 +216,12 @@ class Rewriter:
                 seam = bisect_right(seams, stop) - 1
                 stop = seams[seam] if seam >= 0 else begin
             if begin >= stop:
-                pending += piece.text
+                pending += text[start:end]
                 continue
-            if pending := pending + text[piece.start : begin]:
+            if pending := pending + text[start:begin]:
                 ids += self.encode(pending)
             ids += own[at[begin] : at[stop]]
-            pending = text[stop : piece.end]
+            pending = text[stop:end]
         return ids + self.encode(pending) if pending else ids
 
 

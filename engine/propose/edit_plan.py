@@ -9,6 +9,9 @@ from specd.engine.propose.edit_block import Block, Rewriter, behind
 from specd.engine.propose.edit_rules import Piece, Rule
 
 
+MOST = 64  # tokens that are rewritten together, or a few more
+
+
 class Plan:
     """Tokens to draft from one place of the source on, and the way back from each of them to that place."""
 
@@ -31,29 +34,33 @@ class Plan:
         self._ended = False
         ids, self.agrees = rewriter.join(pieces, line)
         start = pieces[0].start if pieces else 0
-        self._blocks = [Block(rewriter.source, ids, start, unit + 1, pieces, 0)]
+        sites = [(piece.at, piece.rule) for piece in pieces if piece.rule is not None]
+        self._blocks = [Block(rewriter.source, ids, start, unit + 1, sites, pieces, rewriter.rules)]
         self._bases = [0]  # tokens before each block
         self.tokens: array[int] = ids[:]
 
-    def grow(self, count: int) -> None:
-        """Have at least `count` tokens, if the source holds so many."""
+    def grow(self, count: int) -> bool:
+        """Have at least `count` tokens, if the source holds so many. True if there were fewer."""
+        if len(self.tokens) >= count or self._ended:
+            return False
         while len(self.tokens) < count and not self._ended:
-            self._add()
+            self._add(min(count - len(self.tokens), MOST))
+        return True
 
     def prepare(self, count: int) -> None:
         """One block more if there are fewer than `count` tokens: what the next steps need, bit by bit."""
         if len(self.tokens) < count and not self._ended:
-            self._add()
+            self._add(0)
 
-    def _add(self) -> None:
+    def _add(self, count: int) -> None:
         rewriter = self._rewriter
         self._bases.append(len(self.tokens))
         if self._next < len(rewriter.source.unit_starts):
-            block = rewriter.block(self._next, self.shift, self.extra)
+            block = rewriter.block(self._next, self.shift, self.extra, count)
             self._next = block.units
         else:
             self._ended = True
-            block = Block(rewriter.source, array("i", self._end_ids), 0, self._next, [], 0)
+            block = Block(rewriter.source, array("i", self._end_ids), 0, self._next, [], [], rewriter.rules)
         self._blocks.append(block)
         self.tokens.extend(block.tokens)
 
@@ -73,18 +80,17 @@ class Plan:
     def credit(self, index: int) -> None:
         """The target wrote the tokens before `index`: count the rules whose text it wrote."""
         number, offset = self._locate(index)
-        written = [piece for block in self._blocks[:number] if block.is_rewritten for piece in block.pieces]
-        for piece in self._blocks[number].pieces:
+        for block in self._blocks[:number]:
+            for _, rule in block.sites:
+                rule.right += 1
+        for piece in self._blocks[number].pieces if self._blocks[number].sites else ():
             offset -= len(piece.text)
             if offset < 0:
                 break
-            written.append(piece)
-        for piece in written:
             if piece.rule is not None:
                 piece.rule.right += 1
 
     def _locate(self, index: int) -> tuple[int, int]:
         """Token index -> (block, byte offset in its text)."""
         number = max(bisect_right(self._bases, index) - 1, 0)
-        texts = self._rewriter.tokens
-        return number, sum(map(len, map(texts.__getitem__, self.tokens[self._bases[number] : index])))
+        return number, self._blocks[number].offset(index - self._bases[number], self._rewriter.tokens)

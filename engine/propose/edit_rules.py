@@ -1,7 +1,7 @@
 """Substitutions that an edit makes again and again, and the source text with them applied."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
@@ -11,7 +11,6 @@ from specd.engine.propose.edit_text import LEXEME, is_word
 
 MOST_RULES = 256
 DENSE = 8  # lexemes that are looked at in the time that one place is looked up
-MOST_CHANGES = 16  # of the rules, that are looked through for one that matters
 
 
 @dataclass(eq=False)
@@ -34,6 +33,9 @@ class Rule:
         if self.left is not None and (at == 0 or source.lexemes[at - 1] != self.left):
             return False
         return len(pattern) == 1 or tuple(source.lexemes[at : at + len(pattern)]) == pattern
+
+
+Site = tuple[int, Rule]  # the lexeme where it applies
 
 
 class Piece(NamedTuple):
@@ -61,7 +63,6 @@ class RuleBook:
         self._source = source
         self._by_first: dict[str, list[Rule]] = {}
         self.version = 0
-        self._changes: list[tuple[str, int]] = []  # of each version: (lexeme, -1), ("", lexeme index) or ("", -1): all
         self.written: dict[str, list[str]] = {}  # text of a one-word rule -> the words that it replaces
         self.aligned = False  # runs of blanks behind a longer name shrink, so that columns stay
 
@@ -95,7 +96,7 @@ class RuleBook:
         rules.sort(key=lambda each: (-len(each.pattern), each.left is None))
         if len(rule.pattern) == 1 and is_word(rule.text):
             self.written.setdefault(rule.text, []).append(rule.pattern[0])
-        self._change(rule.pattern[0])
+        self.version += 1
 
     def add_all(self, rules: Iterable[Rule]) -> None:
         """Put rules in force for patterns that have none, as long as there is room."""
@@ -104,7 +105,7 @@ class RuleBook:
                 self._by_first[rule.pattern[0]] = [rule]
                 if is_word(rule.text):
                     self.written.setdefault(rule.text, []).append(rule.pattern[0])
-        self._change()
+        self.version += 1
 
     def remove(self, rule: Rule) -> None:
         """Drop a rule; nothing happens if it is not in force."""
@@ -117,55 +118,50 @@ class RuleBook:
         words = self.written.get(rule.text, [])
         if rule.pattern[0] in words:
             words.remove(rule.pattern[0])
-        self._change(rule.pattern[0])
+        self.version += 1
 
     def align(self) -> None:
         """Runs of blanks behind a longer name shrink from now on."""
         self.aligned = True
-        self._change()
+        self.version += 1
 
     def keep(self, rule: Rule, at: int, *, wrong: bool) -> None:
         """From now on `rule` leaves lexeme `at` alone. `wrong`: the target kept the source there, which counts
         against the rule: it goes when it is wrong more than half as often as right."""
         rule.kept.add(at)
-        self._change(at=at)
+        self.version += 1
         if wrong:
             rule.wrong += 1
             if 2 * rule.wrong > rule.right + (2 if rule.seeded else 0):
                 self.remove(rule)
 
-    def _change(self, lexeme: str = "", at: int = -1) -> None:
-        self._changes.append((lexeme, at))
-        self.version += 1
-
-    def changed(self, since: int, first: int, last: int) -> bool:
-        """What `rewrite` says of the lexemes [first, last) may have changed since that version."""
-        if self.version - since > MOST_CHANGES:
-            return True
-        places = self._source.places
-        for lexeme, at in self._changes[since:]:
-            if not lexeme:
-                if at < 0 or first <= at < last:
-                    return True
+    def sites(self, first: int, last: int, extra: Rule | None = None) -> list[Site]:
+        """Where among the source lexemes [first, last) a rule applies, and which: the longest pattern, and of two the
+        one bound to its left. `extra` goes before all. In order, and none inside another."""
+        found: list[Site] = []
+        source, heads, at = self._source, self._by_first, first
+        for index in self._places(first, last, extra):
+            if index < at:
                 continue
-            stands = places.get(lexeme, ())
-            found = bisect_left(stands, first)
-            if found < len(stands) and stands[found] < last:
-                return True
-        return False
+            if extra is not None and extra.fits(source, index):
+                rule = extra
+            else:
+                for rule in heads.get(source.lexemes[index], ()):
+                    if rule.fits(source, index):
+                        break
+                else:
+                    continue
+            found.append((index, rule))
+            at = index + len(rule.pattern)
+        return found
 
-    def matching(self, at: int) -> Rule | None:
-        """The rule that applies at a lexeme: the longest pattern, and of two the one bound to its left."""
-        for rule in self._by_first.get(self._source.lexemes[at], ()):
-            if rule.fits(self._source, at):
-                return rule
-        return None
-
-    def _sites(self, first: int, last: int, extra: Rule | None) -> list[int]:
-        """The lexemes among [first, last) at which a rule might apply, in order."""
-        heads = self._by_first
+    def _places(self, first: int, last: int, extra: Rule | None) -> list[int]:
+        """The lexemes among [first, last) that a rule begins with, in order."""
+        heads: Collection[str] = self._by_first
         if extra is not None:
-            heads = {**heads, extra.pattern[0]: []}
+            heads = {*heads, extra.pattern[0]}
+        if not heads:
+            return []
         if DENSE * len(heads) > last - first:
             return [at for at, lexeme in enumerate(self._source.lexemes[first:last], first) if lexeme in heads]
         found: list[int] = []
@@ -173,34 +169,36 @@ class RuleBook:
             places = self._source.places.get(lexeme)
             if places is not None:
                 begin = bisect_left(places, first)
-                found += places[begin : bisect_left(places, last, begin)]
+                if begin < len(places) and places[begin] < last:
+                    found += places[begin : bisect_left(places, last, begin)]
         found.sort()
         return found
 
     def rewrite(self, first: int, last: int, extra: Rule | None = None) -> list[Piece]:
         """The source lexemes [first, last) under the rules; `extra` goes before them."""
-        source = self._source
-        lexemes, starts = source.lexemes, source.starts
-        pieces: list[Piece] = []
-        at = copied = first
-        for index in self._sites(first, last, extra):
-            if index < at:
-                continue
-            rule = extra if extra is not None and extra.fits(source, index) else self.matching(index)
-            if rule is None:
-                continue
-            if copied < index:
-                pieces.append(Piece(source.text[starts[copied] : starts[index]], starts[copied], starts[index]))
-            at = copied = min(index + len(rule.pattern), len(lexemes))
-            pieces.append(Piece(rule.text, starts[index], starts[at], rule, index))
-            if self.aligned and at < last and lexemes[at][:2] == "  ":
-                grown = len(rule.text) - (starts[at] - starts[index])
-                blanks = " " * max(len(lexemes[at]) - grown, 1)
-                pieces.append(Piece(blanks, starts[at], starts[at + 1]))
-                at = copied = at + 1
-        if copied < last:
-            pieces.append(Piece(source.text[starts[copied] : starts[last]], starts[copied], starts[last]))
-        return pieces
+        return spell(self._source, first, last, self.sites(first, last, extra), self.aligned)
+
+
+def spell(source: Source, first: int, last: int, sites: list[Site], aligned: bool) -> list[Piece]:
+    """The source lexemes [first, last) with the rules applied at `sites`. aligned: as the rule book had it then."""
+    text, lexemes, starts = source.text, source.lexemes, source.starts
+    pieces: list[Piece] = []
+    copied = first
+    for index, rule in sites:
+        if index < copied:
+            continue
+        if copied < index:
+            pieces.append(Piece(text[starts[copied] : starts[index]], starts[copied], starts[index]))
+        copied = min(index + len(rule.pattern), len(lexemes))
+        pieces.append(Piece(rule.text, starts[index], starts[copied], rule, index))
+        if aligned and copied < last and lexemes[copied][:2] == "  ":
+            grown = len(rule.text) - (starts[copied] - starts[index])
+            blanks = " " * max(len(lexemes[copied]) - grown, 1)
+            pieces.append(Piece(blanks, starts[copied], starts[copied + 1]))
+            copied += 1
+    if copied < last:
+        pieces.append(Piece(text[starts[copied] : starts[last]], starts[copied], starts[last]))
+    return pieces
 
 
 def as_pattern(text: str) -> tuple[str, ...]:

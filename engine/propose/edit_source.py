@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from math import log2
 
-from specd.engine.propose.edit_text import LEXEME, TokenText, is_word, quoted, seams_of, to_bytes
+from specd.engine.propose.edit_text import LEXEME, SEAM, TokenText, is_word, quoted, seams_of, to_bytes
 
 MOST_BYTES = 1 << 18  # of predicted text; no context window holds an answer longer than that
 MOST_PLACES = 32  # of one lexeme that a search looks at
@@ -19,7 +19,7 @@ LONG_UNIT = 256  # bytes: longer units are cut
 SHORT_UNIT = 64  # bytes that the pieces of a long one have at least, and that the next good place is sought among
 BLOCK = 32  # tokens of the units that are rewritten together, at least
 
-_CUT_BEHIND = re.compile(r"\n(?=[ \t\r\f\v]*[^\s])")  # line end | indentation, text
+_CUT_BEHIND = re.compile(r"(?<=\n)(?=[ \t\r\f\v]*[^\s])")  # line end | indentation, text
 # A return behind blanks is one lexeme with them, and a unit begins with a lexeme.
 _CUT_BEFORE = re.compile(r"(?=(?:(?<![ \t\r\f\v])\r)?\n[ \t\f\v]*[^\s])")  # | line end, indentation, text
 
@@ -71,12 +71,32 @@ class Source:
         seams = seams_of(self.text, self.token_at)
         self.cuts = frozenset(self.unit_starts).difference(seams)  # seams only if the source stands before them
         self.seams = sorted([*seams, *self.cuts])
-        self.block_starts = [0]  # first unit of each block
-        begin = 0
+        self._cut_segments(seams, behind if self.cut_behind else before)
+        self.block_starts, self._block_tokens = [0], [0]  # first unit of each block, and first token
         for unit, cut in enumerate(cuts, 1):
-            if ends[cut] - begin >= BLOCK:
-                begin = ends[cut]
+            if ends[cut] - self._block_tokens[-1] >= BLOCK:
+                self._block_tokens.append(ends[cut])
                 self.block_starts.append(unit)
+
+    def _cut_segments(self, seams: list[int], lines: list[int]) -> None:
+        """A *segment* stands between two places that no token reaches across, in this text or another: it has the same
+        tokens anywhere. lines: where lines may be cut; these are such places if every one of them is."""
+        at, pattern = self.token_at, SEAM
+        if all(cut in at for cut in lines):
+            seams, pattern = seams + lines, f"{SEAM}|{(_CUT_BEHIND if self.cut_behind else _CUT_BEFORE).pattern}"
+        for border in ("(?= [A-Za-z])", "(?<= )(?=[A-Za-z])"):
+            places = [found.start() for found in re.finditer(border, self.text)]
+            if places and all(cut in at for cut in places):
+                seams, pattern = seams + places, f"{pattern}|{border}"
+        borders = sorted({0, *seams, len(self.text)})
+        texts = map(self.text.__getitem__, map(slice, borders, borders[1:]))
+        tokens = list(map(at.__getitem__, borders))
+        self.segments = dict(zip(texts, zip(tokens, tokens[1:], strict=False), strict=False))  # text -> its tokens
+        self._segment = re.compile(pattern)
+
+    def segments_of(self, text: str) -> list[str]:
+        """Any text cut into segments."""
+        return list(filter(None, self._segment.split(text)))
 
     def _cut_long(self, cuts: list[int], ends: dict[int, int]) -> list[int]:
         """`cuts` and those that long units need. ends: the bytes behind a token."""
@@ -101,9 +121,11 @@ class Source:
         """The unit that holds the byte at `offset`."""
         return max(bisect_right(self.unit_starts, offset) - 1, 0)
 
-    def block_end(self, unit: int) -> int:
-        """The unit behind the block that holds `unit`."""
+    def blocks_end(self, unit: int, count: int) -> int:
+        """The unit behind the block that holds `unit`, or behind a later one if that has not `count` tokens yet."""
         block = bisect_right(self.block_starts, unit)
+        if count > BLOCK:
+            block = max(block, bisect_left(self._block_tokens, self.token_at[self.unit_starts[unit]] + count))
         return self.block_starts[block] if block < len(self.block_starts) else len(self.unit_starts)
 
     def unit_end(self, unit: int) -> int:

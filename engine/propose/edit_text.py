@@ -49,6 +49,9 @@ def is_seam(before: str, behind: str) -> bool:
     return before in _LETTERS and behind in _MARKS
 
 
+SEAM = r"(?<=[A-Za-z])(?=[^A-Za-z\x80-\xff])"  # the same as a pattern
+
+
 def seams_of(text: str, places: Iterable[int]) -> list[int]:
     """The text's ends, and those of the places that `is_seam` holds for."""
     size, letters, marks = len(text), _LETTERS, _MARKS
