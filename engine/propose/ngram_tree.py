@@ -5,7 +5,7 @@ nothing itself: tree.py merges the continuations.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from specd.engine.draft import Committed, Sequence
 from specd.engine.propose.ngram import BREAK, NgramIndex
@@ -35,22 +35,22 @@ class NgramBranches:
     def continuations(self, seq: Sequence, k: int) -> list[Continuation]:
         """At most k tokens each; none where even the newest token is new."""
         self._feed(seq)
-        found: dict[int, int] = {}  # position behind an occurrence -> length of the match
-        for n in range(self._index.max_n, 0, -1):
-            position, examined = self._index.find(n), 0
-            while position is not None and examined < _EXAMINED:
-                if position not in found:
-                    found[position] = self._match_length(position, n)
-                position, examined = self._index.earlier(n, position), examined + 1
-        ranked = sorted(found.items(), key=lambda item: (-item[1], -item[0]))
+        longest, has_begun = self._index.max_n, len(seq) > seq.prompt_length
         out: list[Continuation] = []
-        for position, length in ranked:
-            if len(out) == self._width:
-                break
-            tokens = self._index.follow(position, k)
-            if tokens and all(tokens != guess.tokens for guess in out):
-                evidence = bisect_right(_CLASSES, length) if len(seq) > seq.prompt_length else _FIRST
-                out.append(Continuation(tokens, evidence))
+        seen: set[int] = set()  # positions that more tokens led to
+        for n in range(longest, 0, -1):
+            if n == longest:
+                found = ((self._match_length(position, n), position) for position in self._occurrences(n))
+                places: Iterable[tuple[int, int]] = sorted(found, reverse=True)
+            else:  # in order already, and few of them are looked at
+                places = ((n, position) for position in self._occurrences(n) if position not in seen)
+            for length, position in places:
+                seen.add(position)
+                tokens = self._index.follow(position, k)
+                if tokens and all(tokens != guess.tokens for guess in out):
+                    out.append(Continuation(tokens, bisect_right(_CLASSES, length) if has_begun else _FIRST))
+                    if len(out) == self._width:
+                        return out
         return out
 
     def observe(self, seq: Sequence, committed: Committed) -> None:
@@ -65,6 +65,13 @@ class NgramBranches:
     def truncate(self, length: int) -> None:
         """Forget the sequence's tokens at positions >= length; seeds stay."""
         self._index.truncate(self._base + max(length, 0))
+
+    def _occurrences(self, n: int) -> Iterator[int]:
+        """Positions behind the latest earlier occurrences of the last n tokens, the latest first."""
+        position, left = self._index.find(n), _EXAMINED
+        while position is not None and left:
+            yield position
+            position, left = self._index.earlier(n, position), left - 1
 
     def _match_length(self, position: int, known: int) -> int:
         """How many tokens before `position` are the newest ones, `known` of which are."""
