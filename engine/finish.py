@@ -47,7 +47,7 @@ def cut(
     if not rules.stop_ids.isdisjoint(tokens):
         ends = next(place for place, token in enumerate(tokens) if token in rules.stop_ids)
     count, text = min(ends, left), held
-    if not rules.stop_strings:
+    if not rules.stop_strings:  # nothing is searched: all at once
         text += decode(tokens[:count])
     for number in range(count if rules.stop_strings else 0):
         text += decode(tokens[number : number + 1])
@@ -57,7 +57,7 @@ def cut(
         return Cut(count, text, "", "context" if rules.context_full else "length")
     if ends < len(tokens):
         return Cut(ends + 1, text, "", "stop")
-    split = len(text) - _possible_start(text, rules.stop_strings)
+    split = len(text) - _possible_start(text, rules.stop_strings) if rules.stop_strings else len(text)
     return Cut(len(tokens), text[:split], text[split:], None)
 
 
