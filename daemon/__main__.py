@@ -2,7 +2,7 @@
 
 import sys
 
-from specd.daemon.cli import main
+from specd.daemon.start import main
 
 if __name__ == "__main__":
     sys.exit(main())

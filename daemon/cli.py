@@ -97,7 +97,3 @@ def _edit(args: Namespace) -> int:
         name = next((str(path) for path in args.files if path != Path("-")), None)
         return edit_stdin(name, options)
     return edit_files(args.files, options)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

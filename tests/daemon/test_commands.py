@@ -4,6 +4,7 @@ import json
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -180,6 +181,24 @@ def test_a_wrong_command_line_is_status_2(home: Home, args: tuple[str, ...]) -> 
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith("specd: ")
     assert "--help" in done.stderr or args[-1] == "--atomic"
+
+
+INTERRUPTED_IMPORT = """
+import sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "specd.daemon.cli":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from specd.daemon.start import main
+sys.exit(main())
+"""
+
+
+def test_ctrl_c_during_the_first_imports_is_a_line_too(home: Home) -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT], env=home.environ, capture_output=True, text=True)
+    assert done.returncode == INTERRUPTED
+    assert done.stderr == "specd: interrupted before it began; nothing was changed.\n"
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(noise: Home) -> None:
