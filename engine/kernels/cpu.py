@@ -97,10 +97,21 @@ def load() -> "CpuKernels | None":
         return None
     try:
         library = _build(_cache_folder())
-    except OSError as error:  # a read-only home: build in a folder of this process
+    except OSError as error:  # a read-only home: build anew in every process
         log.debug("%s", error)
-        library = _build(Path(tempfile.mkdtemp(prefix="specd-kernels-")))
+        library = _build_aside()
     return CpuKernels(library) if library is not None else None
+
+
+def _build_aside() -> ctypes.CDLL | None:
+    """In a folder that is gone when the library is loaded."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="specd-kernels-") as folder:
+            return _build(Path(folder))
+    except OSError as error:
+        log.warning("nowhere to build the CPU kernels: the engine runs on torch alone, at about a third of the speed")
+        log.debug("%s", error)
+        return None
 
 
 def _pointer(tensor: Tensor | None) -> int | None:

@@ -1,5 +1,8 @@
 """Kernels against their torch twins, and the promise both make: a row's bits do not depend on the rows beside it."""
 
+import tempfile
+from pathlib import Path
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -162,3 +165,20 @@ def test_span_attention_sees_each_rows_span_and_nothing_else(ops: Ops, start: in
     scores = torch.einsum("mhd,nhd->hmn", q.double(), keys) * 20**-0.5
     weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)
     close(out.double(), torch.einsum("hmn,nhd->mhd", weights, values))
+
+
+def test_a_cache_that_cannot_be_written_costs_a_build_and_no_folder_at_all_costs_speed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    native()
+    (tmp_path / "file").touch()
+    (tmp_path / "aside").mkdir()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "aside"))
+    kernels = cpu.load.__wrapped__()
+    assert isinstance(kernels, CpuKernels)
+    assert list((tmp_path / "aside").iterdir()) == []  # the loaded library needs its file no more
+    close(kernels.linear(torch.ones(1, 8), torch.ones(3, 8)), torch.full((1, 3), 8.0))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "file"))
+    assert cpu.load.__wrapped__() is None
+    assert "a third of the speed" in caplog.text
