@@ -28,7 +28,7 @@ from specd.daemon.events import (
 from specd.daemon.generation import Asked, Ended, Model, Prefilled, Stepped, Waits
 from specd.daemon.parsing import aside, parsed
 from specd.daemon.protocol import RewriteRequest, Target
-from specd.daemon.rewrite import guard
+from specd.daemon.rewrite import guard, renames
 from specd.daemon.rewrite.hunks import Hunk
 from specd.daemon.rewrite.lines import shortened
 from specd.daemon.rewrite.pairs import read_pairs
@@ -101,10 +101,15 @@ def rewrite(
     if ended.kind == "done" and mode != "off":
         check = functools.partial(guard.check, language, target.text, ended.text, instruction=request.instruction)
         report = yield from aside(check, size=len(target.text) + len(ended.text))
+    told = [report.message] if report.message else []
+    if ended.kind in ("done", "unchanged") and mode != "off":
+        tail = len(target.text) - region.end
+        before, after = target.text[region.start : region.end], ended.text[region.start : len(ended.text) - tail]
+        told += renames.remarks(request.instruction, asked.pairs, before, after, first=region.start_line)
     if mode == "refuse" and report.broke_syntax:
         emit(Failed("guard", report.message, trace.summary()))
     else:
-        emit(_outcome(ended, report, trace))
+        emit(_outcome(ended, told, trace))
 
 
 def prepare(
@@ -223,8 +228,8 @@ class _Writer:
             self._emit(HunkReady(start + hunk.start_line, start + hunk.end_line, hunk.new_lines))
 
 
-def _outcome(ended: StreamOutcome, report: guard.GuardReport, trace: JobTrace) -> Outcome:
-    notes = (*trace.notes, *_notes(ended), *([report.message] if report.message else []))
+def _outcome(ended: StreamOutcome, told: list[str], trace: JobTrace) -> Outcome:
+    notes = (*trace.notes, *_notes(ended), *told)
     said = shortened(" ".join(ended.said.split()), _SAID)
     if ended.kind == "declined":
         return Declined(ended.message, trace.summary())

@@ -78,7 +78,7 @@ def said_of(outcome: Outcome, facts: Facts) -> Said:
             told = messages.done(facts.hunks, facts.seconds, summary, facts.lines) + messages.left(facts.left)
             return Said("done", _with(told, notes), "warning" if notes else "info")
         case NoChange(_, notes):
-            return Said("no_change", _with("no change needed", notes), "info")
+            return Said("no_change", _with("no change needed", notes), "warning" if notes else "info")
         case Declined(message):
             return Said("declined", f"{message.rstrip('.')}; {messages.kept(facts.hunks)}", "warning")
         case Truncated(message):

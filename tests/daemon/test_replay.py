@@ -12,6 +12,7 @@ from specd.daemon.events import OUTCOMES, Declined, Done, Failed, HunkReady, Tru
 from specd.daemon.protocol import RewriteRequest, Target
 
 ANSWERS = [
+    {"when": "rename Grid", "text": f"```python\n{GRID.replace('Grid', 'Mesh', 1)}```\n"},
     {"when": "rename", "swap": [["Grid", "Mesh"]], "characters": 40},
     {"when": "slowly", "swap": [["Grid", "Mesh"]], "step_ms": 20, "characters": 20},
     {"when": "refuse", "text": "I cannot do that."},
@@ -62,6 +63,14 @@ def test_an_edit_that_breaks_off_says_that_nothing_was_written_and_what_to_do(re
     assert len(told["hunks"]) == told["summary"]["hunks"] == 2
     assert replay.run("edit", path.name, "-i", "half", "--diff").stdout == ""
     assert path.read_text() == GRID
+
+
+def test_a_rename_that_was_left_half_done_is_told(replay: Home) -> None:
+    path = replay.write("left.py", "\n\n" + GRID)
+    lines = [number for number, line in enumerate(path.read_text().split("\n"), 1) if "Grid" in line][1:]
+    done = replay.run("edit", path.name, "-i", "rename Grid to Mesh", "--range", f"3:{len(GRID.splitlines()) + 2}")
+    assert done.returncode == 0
+    assert f"left.py: Grid is still there: lines {', '.join(map(str, lines))}\n" in done.stderr
 
 
 def test_what_the_model_said_beside_the_code_is_told(replay: Home) -> None:

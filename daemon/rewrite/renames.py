@@ -1,0 +1,60 @@
+"""What a rename left undone, and what it did too much: a name that still stands, longer names that changed with it.
+
+Both may be meant, so they are told and nothing is refused. Only what an instruction plainly calls a rename is looked
+at, and only names of one word: what a name with dots stands for a text does not tell.
+"""
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable
+from itertools import accumulate
+
+from specd.daemon.rewrite.lines import shortened, split_lines
+
+_WORD = re.compile(r"\w+")
+_NAME = re.compile(r"[^\W\d]\w*")
+_RENAME = re.compile(r"\brenam|->|→|\bs/", re.IGNORECASE)
+_SHOWN = 3  # lines, and names, that a note spells out
+_LONG = 60  # characters of a name
+
+
+def remarks(
+    instruction: str, pairs: Iterable[tuple[str, str]], before: str, after: str, *, first: int = 0
+) -> list[str]:
+    """What to tell of a region's text `before` and `after` a rewrite, a line each. first: its first line, from 0."""
+    pairs = list(pairs)
+    if not _RENAME.search(instruction):
+        return []
+    old_words, new_words = Counter(_WORD.findall(before)), Counter(_WORD.findall(after))
+    made = {new for _, new in pairs}
+    named = set(_WORD.findall(instruction))
+    out: list[str] = []
+    for old, new in pairs:
+        if old in made or old not in old_words or not (_NAME.fullmatch(old) and _NAME.fullmatch(new)):
+            continue
+        if new_words[old]:
+            out.append(f"{shortened(old, _LONG)} is still there: {_places(after, old, first)}")
+        longer = [word for word in old_words if old in word and word != old and word not in named]
+        too = [word for word in longer if _became(word, word.replace(old, new), old_words, new_words)]
+        if too:
+            changes = [(shortened(word, _LONG), shortened(word.replace(old, new), _LONG)) for word in too[:_SHOWN]]
+            spelled = ", ".join(f"{word} is now {other}" for word, other in changes)
+            out.append(f"renamed with {shortened(old, _LONG)}: {spelled}{_more(len(too))}")
+    return out
+
+
+def _became(word: str, other: str, before: "Counter[str]", after: "Counter[str]") -> bool:
+    return after[word] < before[word] and after[other] > before[other]
+
+
+def _places(text: str, name: str, first: int) -> str:
+    starts = list(accumulate(map(len, split_lines(text)), initial=0))
+    found = (match.start() for match in re.finditer(rf"\b{re.escape(name)}\b", text))
+    lines = list(dict.fromkeys(first + bisect_right(starts, place) for place in found))
+    numbers = ", ".join(map(str, lines[:_SHOWN]))
+    return ("line " if len(lines) == 1 else "lines ") + numbers + _more(len(lines))
+
+
+def _more(count: int) -> str:
+    return f" and {count - _SHOWN} more" if count > _SHOWN else ""

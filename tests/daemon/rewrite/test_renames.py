@@ -1,0 +1,53 @@
+"""What is told of a rename: names that still stand, and longer ones that changed with it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specd.daemon.rewrite.pairs import read_pairs
+from specd.daemon.rewrite.renames import remarks
+
+BEFORE = "def page(pages):\n    page_size = 1\n    return page\n"
+
+
+def told(instruction: str, before: str, after: str, first: int = 0) -> list[str]:
+    return remarks(instruction, read_pairs(instruction), before, after, first=first)
+
+
+def test_a_rename_that_is_right_needs_no_word() -> None:
+    assert (
+        told("rename page to block", BEFORE, BEFORE.replace("page(", "block(").replace("return page", "return block"))
+        == []
+    )
+
+
+def test_a_name_that_still_stands_is_told_with_its_lines_in_the_file() -> None:
+    after = BEFORE.replace("page(", "block(")
+    assert told("rename page to block", BEFORE, after) == ["page is still there: line 3"]
+    assert told("rename page to block", BEFORE, after, first=40) == ["page is still there: line 43"]
+    many = "page\r\nx\rpage\n" + "page\n" * 4
+    assert told("rename page to block", many, many) == ["page is still there: lines 1, 3, 4 and 3 more"]
+
+
+def test_longer_names_that_changed_with_it_are_told_unless_they_were_asked_for() -> None:
+    after = BEFORE.replace("page", "block")
+    assert told("rename page to block", BEFORE, after) == [
+        "renamed with page: pages is now blocks, page_size is now block_size"
+    ]
+    assert told("rename page to block, page_size and pages too", BEFORE, after) == []
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    ["return page instead of page_size", "rename the function", "rename page to pages and pages to page",
+     "rename self.page to self.block", "rename nothing to something", "replace page by block"],
+)  # fmt: skip
+def test_what_is_no_plain_rename_of_what_is_there_is_not_judged(instruction: str) -> None:
+    assert told(instruction, BEFORE, BEFORE.replace("page", "block") + "page page page\n") == []
+
+
+@given(st.text(), st.text(), st.text(), st.lists(st.tuples(st.text(), st.text()), max_size=4))
+def test_any_texts_are_compared(instruction: str, before: str, after: str, pairs: list[tuple[str, str]]) -> None:
+    for line in remarks("rename " + instruction, pairs, before, after):
+        assert "\n" not in line
+        assert len(line) < 600
