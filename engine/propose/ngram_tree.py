@@ -37,6 +37,7 @@ class NgramBranches:
         self._feed(seq)
         longest, has_begun = self._index.max_n, len(seq) > seq.prompt_length
         out: list[Continuation] = []
+        rows: list[list[int]] = []
         seen: set[int] = set()  # positions that more tokens led to
         for n in range(longest, 0, -1):
             if n == longest:
@@ -47,7 +48,8 @@ class NgramBranches:
             for length, position in places:
                 seen.add(position)
                 tokens = self._index.follow(position, k)
-                if tokens and all(tokens != guess.tokens for guess in out):
+                if tokens and tokens not in rows:
+                    rows.append(tokens)
                     out.append(Continuation(tokens, bisect_right(_CLASSES, length) if has_begun else _FIRST))
                     if len(out) == self._width:
                         return out

@@ -3,7 +3,7 @@
 from array import array
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import chain, repeat
 from operator import neg
 
 import torch
@@ -15,7 +15,37 @@ from specd.engine.draft import EMPTY, Draft
 _RANKS = 3  # branches at a node that are told apart: the first, the second, all others
 
 
-@dataclass
+class Survivals:
+    """What an Acceptance says of the classes of one job's trees, kept until the job teaches it better.
+
+    Looked up while a draft is waited for, and worked out anew, in `refresh`, when nothing waits."""
+
+    def __init__(self, acceptance: Acceptance, depth: int) -> None:
+        """depth: most tokens of a path."""
+        self._acceptance, self._depth = acceptance, depth
+        self._known: dict[tuple[str, int], list[float]] = {}
+        self._old: set[tuple[str, int]] = set()
+
+    def of(self, name: str, evidence: int) -> list[float]:
+        """[depth] chance that at least 1, 2, ... tokens are accepted."""
+        known = self._known.get((name, evidence))
+        if known is None:
+            known = self._known[name, evidence] = self._acceptance.survival(name, evidence, self._depth)
+        return known
+
+    def record(self, name: str, evidence: int, depth: int, accepted: int) -> None:
+        """As Acceptance has it."""
+        self._acceptance.record(name, evidence, depth, accepted)
+        self._known.pop((name, evidence), None)
+        self._old.add((name, evidence))
+
+    def refresh(self) -> None:
+        """Looks up what was recorded since."""
+        while self._old:
+            self.of(*self._old.pop())
+
+
+@dataclass(slots=True)
 class _Branch:
     """A run of nodes that one continuation added, as the rank-th branch below the node where it left the others.
     A node is (branch, place): `above` and `at` are the one below which it begins, None where that is the root. Nodes
@@ -25,7 +55,7 @@ class _Branch:
     rank: int
     evidence: int
     tokens: list[int]
-    chances: list[float]  # of each node's whole path, falling
+    minus: list[float]  # the chance of each node's whole path, falling; below 0, so that they ascend
     above: "_Branch | None"
     at: int
     first: int
@@ -35,65 +65,58 @@ class _Branch:
 class PrefixTree:
     """Continuations from one root, common beginnings stored once. Nodes are numbered parents first."""
 
-    def __init__(self, acceptance: Acceptance, depth: int) -> None:
-        """depth: most tokens of a path."""
-        self._acceptance = acceptance
+    def __init__(self, survivals: Survivals, depth: int) -> None:
+        """depth: most tokens of a path, no more than those of survivals."""
+        self._survivals = survivals
         self._depth = depth
         self._branches: list[_Branch] = []
         self._forks: dict[int, list[_Branch]] = {-1: []}  # by a branch's `first`, -1 the root: what begins below it
         self._size = 0
-        self._survival: dict[tuple[str, int], list[float]] = {}
 
     def add(self, tokens: list[int], name: str, evidence: int) -> None:
         """Add a continuation. What of it is there already keeps the greater chance of the two."""
         length = min(len(tokens), self._depth)
-        survival = self._survival_of(f"{name}/0", evidence, self._depth)
+        survival = self._survivals.of(f"{name}/0", evidence)
         above: _Branch | None = None
         at, forks, done = -1, self._forks[-1], 0
         while done < length and (into := _branch_to(forks, above, at, tokens[done])) is not None:
             branch, place = into, at + 1 if into is above else 0
             same = _common(branch.tokens, place, tokens, done, length)
-            chances, more = branch.chances, survival[done : done + same]
-            chances[place : place + same] = map(max, chances[place : place + same], more)
+            minus = branch.minus
+            minus[place : place + same] = map(min, minus[place : place + same], map(neg, survival[done : done + same]))
             done += same
             above, at, forks = branch, place + same - 1, self._forks[branch.first]
         if done == length:
             return
-        before = sum([fork.at == at for fork in forks]) if above is not None else len(forks)
-        if above is not None and at + 1 < len(above.tokens):
-            before += 1  # the branch itself goes on
-        rank = min(before, _RANKS - 1)
-        reached = highest = above.chances[at] if above is not None else 1.0
+        rank, reached = len(forks), -1.0
+        if above is not None:
+            rank = [fork.at for fork in forks].count(at) + (at + 1 < len(above.tokens))  # the branch itself goes on
+            reached = above.minus[at]
+        least = reached
         if rank:  # seldom right, but if its first token is, the others are like those of a first branch
-            reached *= self._survival_of(f"{name}/{rank}", evidence, 1)[0] / max(survival[0], 1e-9)
+            rank = min(rank, _RANKS - 1)
+            reached *= self._survivals.of(f"{name}/{rank}", evidence)[0] / max(survival[0], 1e-9)
         fresh = tokens[done:length]
-        chances = [reached * alive for alive in survival[: len(fresh)]]
-        if chances[0] > highest:  # whatever is rounded
-            chances = [min(highest, chance) for chance in chances]
-        branch = _Branch(name, rank, evidence, fresh, chances, above, at, self._size, done)
-        self._size += len(fresh)
+        minus = [reached * alive for alive in survival[: length - done]]
+        if minus[0] < least:  # whatever is rounded
+            minus = [max(least, each) for each in minus]
+        branch = _Branch(name, rank, evidence, fresh, minus, above, at, self._size, done)
+        self._size += length - done
         self._branches.append(branch)
         self._forks[branch.first] = []
         forks.append(branch)
 
-    def _survival_of(self, name: str, evidence: int, depth: int) -> list[float]:
-        key = (name, evidence)
-        if key not in self._survival:
-            self._survival[key] = self._acceptance.survival(name, evidence, depth)
-        return self._survival[key]
-
     def best(self, budget: int, evidence: int = 0) -> Draft:
         """The `budget` nodes of greatest chance; a chain where they are one."""
         # No node is likelier than its parent, and of equals the parent comes first: the sorted head is a tree.
+        border = 0.0  # the chance of the last that has a place, below 0
+        if self._size > budget:
+            border = sorted(chain.from_iterable([branch.minus for branch in self._branches]))[budget - 1]
         nodes: list[tuple[float, int, int, _Branch]] = []
-        least = 0.0  # no node below it is among the best
         for branch in self._branches:
-            chances = branch.chances
-            count = bisect_right(chances, -least, key=neg) if least else len(chances)
-            numbers = range(branch.first, branch.first + count)
-            nodes.extend(zip(map(neg, chances[:count]), numbers, range(count), repeat(branch)))
-            if len(chances) >= budget:
-                least = max(least, chances[budget - 1])
+            if count := bisect_right(branch.minus, border):
+                numbers = range(branch.first, branch.first + count)
+                nodes.extend(zip(branch.minus[:count], numbers, range(count), repeat(branch)))
         nodes.sort()  # the greatest chance first; of equals, the node that came first
         del nodes[budget:]
         index = {number: place for place, (_, number, _, _) in enumerate(nodes)}
@@ -118,7 +141,7 @@ class PrefixTree:
         for branch in self._branches:
             parent = -1 if branch.above is None else branch.above.first + branch.at
             parents = [parent, *range(branch.first, branch.first + len(branch.tokens) - 1)]
-            out.extend(zip(branch.tokens, parents, branch.chances, strict=True))
+            out.extend(zip(branch.tokens, parents, map(neg, branch.minus), strict=True))
         return out
 
     def teach(self, emitted: list[int]) -> None:
@@ -134,7 +157,7 @@ class PrefixTree:
             if branch.rank:  # of a later branch only the first token has a class of its own
                 seen, right = min(seen, 1), min(right, 1)
             if seen > 0:
-                self._acceptance.record(f"{branch.name}/{branch.rank}", branch.evidence, seen, right)
+                self._survivals.record(f"{branch.name}/{branch.rank}", branch.evidence, seen, right)
 
 
 def _branch_to(forks: list[_Branch], above: _Branch | None, at: int, token: int) -> _Branch | None:
