@@ -23,7 +23,6 @@ from specd.engine.propose.edit_source import Source
 from specd.engine.propose.edit_text import TextTokenizer, TokenText, to_bytes
 from specd.engine.propose.tree import Continuation
 
-INDEXED = 160  # tokens of the row that a step takes into the lookup index where the copy is lost
 PROMPT_TEXT = 200_000  # bytes of the prompt whose words are read
 LONGEST = (16, 32, 64, 128, 1 << 30)  # tokens that a guess of each class drafts
 BRANCHES = 6  # guesses in a tree
@@ -143,7 +142,7 @@ class EditProposer:
         if self._followed < 0:
             self._prompt = self._followed = min(seq.prompt_length, len(row))
             self._cursor.words = Words(self._texts.join(row[: self._prompt])[-PROMPT_TEXT:], self._source)
-            self._recall.index(row, self._prompt)
+            self._recall.read(row[: self._prompt])
             self._source.index_lines()
         if self._followed < len(row):
             self._cursor.advance(row, self._followed, self._prompt)
@@ -167,7 +166,6 @@ class EditProposer:
         length, known, guesses = self._guessed
         if length != len(row) or known < width:
             self._cursor.plan = None
-            self._recall.index(row, INDEXED)
             guesses = self._cursor.guess(row, self._prompt, self._recall.find(row), width)
             self._guessed = (len(row), width, guesses)
         return guesses[:width]

@@ -8,6 +8,7 @@ from specd.engine.propose.edit_source import Source
 from specd.engine.propose.edit_text import is_word
 
 DEEPEST = 32  # lexemes of a match that count
+SHALLOW = 6  # lexemes of it that are compared one by one at first
 MOST_GUESSES = 4
 UNLIKELY = 30  # times less likely than the best place: not worth a guess
 MOST_ENDS = 24  # places that are compared
@@ -26,12 +27,13 @@ def match_guesses(source: Source, rules: RuleBook, lost: Lost, at: int, words: W
     most = len(newest)
     gains = [0.0, source.bits(newest[0])]  # bits of the first so many lexemes, as far as they were asked for
     odds = [1.0, 2.0 ** (gains[1] / 2)]
-    partial = gains[1] * 0.4
     written = rules.written
+    before = newest[1] if most > 1 else ""
+    alike = written.get(before, ())
     scored = []
     for place, length in _ends(source, rules, newest, (at, *others)):
         depth = 1
-        if most > 1 and place and (written or lexemes[place - 1] == newest[1]):
+        if most > 1 and place and (lexemes[place - 1] == before or lexemes[place - 1] in alike):
             depth = _depth(out, lexemes, place, min(most, place + 1), written)
             while len(gains) <= depth:
                 gains.append(gains[-1] + source.bits(newest[len(gains) - 1]))
@@ -46,10 +48,11 @@ def match_guesses(source: Source, rules: RuleBook, lost: Lost, at: int, words: W
         if length == len(lexemes[place]):
             scored.append((near * odds[depth], gains[depth], depth, place, length))
         else:
-            gained = gains[depth] - partial
+            gained = gains[depth] - gains[1] * 0.4
             scored.append((near * 2.0 ** min(gained / 2, 60.0), gained, depth, place, length))
     scored.sort(reverse=True)
-    all_scores = sum(entry[0] for entry in scored)
+    all_scores = sum([entry[0] for entry in scored])
+    line_end, steps = float(newest[0] == "\n"), log1p(lost.steps)
     guesses = []
     for score, gained, depth, place, length in scored[:MOST_GUESSES]:
         if score * UNLIKELY < scored[0][0]:
@@ -58,22 +61,22 @@ def match_guesses(source: Source, rules: RuleBook, lost: Lost, at: int, words: W
         weak = 1.0 / (1.0 + gained / 20)
         whole = length == len(lexemes[place])
         began = place - depth + 1
-        following = lexemes[place + 1 : place + 3] if whole else lexemes[place : place + 1]
+        anchored = [anchor for anchor in others if began <= anchor <= place]
         features = (
             log1p(gained),
             score / all_scores,
-            log1p(max(distance, 0)) * weak,
-            log1p(max(-distance, 0)) * weak,
-            float(distance < 0),
-            float(not whole),
-            float(depth >= lost.count),
-            float(newest[0] == "\n"),
-            float(any(began <= anchor <= place for anchor in lost.anchors)),
-            log1p(lost.steps),
-            words.mentions(following),
+            log1p(distance) * weak if distance > 0 else 0.0,
+            log1p(-distance) * weak if distance < 0 else 0.0,
+            1.0 if distance < 0 else 0.0,
+            0.0 if whole else 1.0,
+            1.0 if depth >= lost.count else 0.0,
+            line_end,
+            1.0 if anchored else 0.0,
+            steps,
+            words.mentions(lexemes[place + 1 : place + 3] if whole else lexemes[place : place + 1]),
             log(depth),
         )
-        shift = _shift(lexemes, newest, out, place, depth, lost.shift)
+        shift = _shift(lexemes, out, place, depth, lost.shift)
         guesses.append(Guess("match", source.starts[place] + length, features, shift=shift))
     return guesses
 
@@ -81,10 +84,7 @@ def match_guesses(source: Source, rules: RuleBook, lost: Lost, at: int, words: W
 def _ends(source: Source, rules: RuleBook, newest: list[str], anchors: tuple[int, ...]) -> list[tuple[int, int]]:
     """(lexeme that the output's last lexeme is or begins, bytes of it that were written)."""
     last = newest[0]
-    places = source.places_near(last, anchors)
-    if len(places) > 8 and len(newest) > 1:
-        before, lexemes = newest[1], source.lexemes
-        places = [place for place in places if place and lexemes[place - 1] == before] or places
+    places = source.places_near(last, anchors, newest[1] if len(newest) > 1 else "")
     ends = [(place, len(last)) for place in places]
     if is_word(last):
         for word in rules.written.get(last, ()):
@@ -96,25 +96,22 @@ def _ends(source: Source, rules: RuleBook, newest: list[str], anchors: tuple[int
 
 def _depth(out: list[str], lexemes: list[str], place: int, most: int, written: dict[str, list[str]]) -> int:
     """How many of the output's last lexemes stand in front of the source lexeme behind `place`, at most `most`; the
-    last one is not looked at."""
-    depth = 1
-    if written:
-        while depth < most:
-            ours, theirs = out[-1 - depth], lexemes[place - depth]
-            if ours != theirs and theirs not in written.get(ours, ()):
-                break
-            depth += 1
-    else:
-        for step in (16, 8, 4, 2, 1):  # DEEPEST
-            if (
-                depth + step <= most
-                and out[-depth - step : -depth] == lexemes[place - depth - step + 1 : place - depth + 1]
-            ):
-                depth += step
+    last one is not looked at, and the one before it is known to stand there."""
+    depth = 2
+    while depth < most:
+        ours, theirs = out[-1 - depth], lexemes[place - depth]
+        if ours != theirs and theirs not in written.get(ours, ()):
+            break
+        depth += 1
+        if depth == SHALLOW:
+            for step in (16, 8, 4):
+                reach = depth + step
+                if reach <= most and out[-reach:-depth] == lexemes[place - reach + 1 : place - depth + 1]:
+                    depth = reach
     return depth
 
 
-def _shift(lexemes: list[str], newest: list[str], out: list[str], place: int, depth: int, shift: int) -> int:
+def _shift(lexemes: list[str], out: list[str], place: int, depth: int, shift: int) -> int:
     """Blanks that the matched line moved by, where the match reaches its indentation."""
     if place < depth or len(out) <= depth:
         return shift

@@ -8,7 +8,6 @@ from collections.abc import Sequence as Tokens
 from specd.engine.propose.edit_block import Block, Rewriter, behind
 from specd.engine.propose.edit_rules import Piece, Rule
 
-
 MOST = 64  # tokens that are rewritten together, or a few more
 
 

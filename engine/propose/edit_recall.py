@@ -1,11 +1,11 @@
 """The whole row as lookup text for the edit proposer: where its newest tokens stood before, and what followed."""
 
 from dataclasses import dataclass
-from itertools import repeat
 
 DEEPEST = 32  # tokens of a match that count
-MOST = 12  # earlier places that are looked at, latest first
-_SHIFT = 21
+SHALLOW = 6  # tokens of it that are compared one by one
+MOST = 16  # earlier places that are looked at, latest first
+ROW = 1 << 15  # newest tokens of the row that are looked through at least
 
 
 @dataclass(frozen=True)
@@ -20,65 +20,61 @@ class Recalled:
 
 
 class Recall:
-    """The latest place of every token and pair of tokens, and the one before each. Indexing is put off: `index` takes
-    a bounded number of tokens at a time."""
+    """The row as a text with a character for every token: looking for one in it backwards takes a few microseconds in
+    ten thousand tokens, and nothing is to be indexed. What a step costs is bounded by ROW."""
 
     def __init__(self) -> None:
-        self._pairs: dict[int, int] = {}  # pair -> latest position behind it
-        self._earlier: list[int] = [0, 0]  # [p]: the position behind the same pair before p; 0 = none
-        self._single: dict[int, int] = {}  # token -> latest position behind it
+        self._row = ""
+        self._begin = 0  # position of its first token
 
-    def index(self, tokens: list[int], most: int) -> None:
-        """Take in up to `most` more positions; only those that a token stands at."""
-        pairs, earlier = self._pairs, self._earlier
-        begin = len(earlier)
-        stop = min(len(tokens), begin + most)
-        if begin >= stop:
-            return
-        if begin == 2:
-            self._single[tokens[0]] = 1
-        newest = tokens[begin - 1 : stop - 1]
-        self._single.update(zip(newest, range(begin, stop), strict=True))
-        keys = [a << _SHIFT | b for a, b in zip(tokens[begin - 2 : stop - 2], newest, strict=True)]
-        if len(set(keys)) == len(keys):
-            earlier.extend(map(pairs.get, keys, repeat(0)))
-            pairs.update(zip(keys, range(begin, stop), strict=True))
-            return
-        for position, pair in enumerate(keys, begin):
-            earlier.append(pairs.get(pair, 0))
-            pairs[pair] = position
+    def read(self, tokens: list[int]) -> None:
+        """Take in what the row gained: all of it so far is `tokens`."""
+        self._row += "".join(map(chr, tokens[self._begin + len(self._row) :]))
+        if len(self._row) > 2 * ROW:
+            self._begin += len(self._row) - ROW
+            self._row = self._row[-ROW:]
 
     def find(self, tokens: list[int]) -> list[Recalled]:
-        """The deepest match (of equals the latest), and the most frequent other continuation if there is one."""
-        if len(tokens) < 2:
+        """The deepest match of the row's end (of equals the latest), and the most frequent other continuation if there
+        is one."""
+        self.read(tokens)
+        row = self._row
+        if len(row) < 2:
             return []
-        place = self._pairs.get(tokens[-2] << _SHIFT | tokens[-1], 0)
         places: list[int] = []
-        while place and len(places) < MOST:
-            places.append(place)
-            place = self._earlier[place]
+        newest, last = row[-2:], len(row) - 1
+        place = row.rfind(newest, 0, last)
+        while place >= 0 and len(places) < MOST:
+            places.append(place + 2)
+            place = row.rfind(newest, 0, place + 1)
         if not places:
-            position = self._single.get(tokens[-1])
-            return [] if position is None else [Recalled(position, 1, 1, 1.0)]
-        newest = tokens[-DEEPEST:][::-1]
-        ranked = []
-        for position in places:
-            depth = 2
-            most = min(len(newest), position)
-            while depth < most and tokens[position - 1 - depth] == newest[depth]:
-                depth += 1
-            ranked.append((depth, position))
-        ranked.sort(reverse=True)
+            place = row.rfind(newest[1], 0, last)
+            return [] if place < 0 else [Recalled(self._begin + place + 1, 1, 1, 1.0)]
+        newest = row[: -DEEPEST - 1 : -1]
+        ranked = sorted([(_depth(row, newest, position), position) for position in places], reverse=True)
         depth, position = ranked[0]
-        near = [place for deep, place in ranked if deep >= min(depth, 5) - 1]
-        following = [tokens[place] for place in near]
-        found = [Recalled(position, depth, len(near), following.count(following[0]) / len(near))]
+        near = [row[place] for deep, place in ranked if deep >= min(depth, 5) - 1]
+        found = [Recalled(self._begin + position, depth, len(near), near.count(near[0]) / len(near))]
         for deep, place in ranked[1:]:
-            if tokens[place] != tokens[position]:
-                every = [tokens[other] for _, other in ranked]
-                found.append(Recalled(place, deep, len(every), every.count(tokens[place]) / len(every)))
+            if row[place] != row[position]:
+                share = sum(row[other] == row[place] for _, other in ranked) / len(ranked)
+                found.append(Recalled(self._begin + place, deep, len(ranked), share))
                 break
         return found
+
+
+def _depth(row: str, newest: str, position: int) -> int:
+    """How many tokens before `position` are the newest ones, DEEPEST at most; two are. newest: latest first."""
+    depth, most = 2, min(position, DEEPEST)
+    while depth < most and row[position - 1 - depth] == newest[depth]:
+        depth += 1
+        if depth == SHALLOW:
+            for step in (16, 8, 4, 2, 1):
+                reach = depth + step
+                if reach <= most and row.endswith(row[position - reach : position - depth], 0, -depth):
+                    depth = reach
+            break
+    return depth
 
 
 def follow(tokens: list[int], position: int, k: int) -> list[int]:

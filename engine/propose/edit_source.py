@@ -13,6 +13,7 @@ from specd.engine.propose.edit_text import LEXEME, SEAM, TokenText, is_word, quo
 
 MOST_BYTES = 1 << 18  # of predicted text; no context window holds an answer longer than that
 MOST_PLACES = 32  # of one lexeme that a search looks at
+FEW_PLACES = 8  # so many are all looked at
 MOST_BITS = 12.0  # that one lexeme can tell
 KEY = 80  # bytes of a line that a search by its beginning compares
 LONG_UNIT = 256  # bytes: longer units are cut
@@ -91,7 +92,7 @@ class Source:
         borders = sorted({0, *seams, len(self.text)})
         texts = map(self.text.__getitem__, map(slice, borders, borders[1:]))
         tokens = list(map(at.__getitem__, borders))
-        self.segments = dict(zip(texts, zip(tokens, tokens[1:], strict=False), strict=False))  # text -> its tokens
+        self.segments = dict(zip(texts, pairwise(tokens), strict=False))  # text -> its tokens
         self._segment = re.compile(pattern)
 
     def segments_of(self, text: str) -> list[str]:
@@ -182,16 +183,21 @@ class Source:
             bits = self._bits[lexeme] = min(-log2(min(share, 1.0)), MOST_BITS)
         return bits
 
-    def places_near(self, lexeme: str, anchors: Iterable[int]) -> list[int]:
-        """Where a lexeme stands: everywhere if that is rare, else around the anchors (lexeme indices)."""
-        places = self.places.get(lexeme, [])
-        if len(places) <= MOST_PLACES:
-            return places
-        near: set[int] = set()
-        for anchor in anchors:
-            at = bisect_left(places, anchor)
-            near.update(places[max(at - 6, 0) : at + 14])
-        return sorted(near)
+    def places_near(self, lexeme: str, anchors: Iterable[int], before: str = "") -> list[int]:
+        """Where a lexeme stands: everywhere if that is rare, else around the anchors (lexeme indices). Where it stands
+        behind `before` only, if those are more than a few places and some of them do."""
+        places, lexemes = self.places.get(lexeme, []), self.lexemes
+        if len(places) > MOST_PLACES:
+            found = [bisect_left(places, anchor) for anchor in anchors]
+            near = [places[max(at - 6, 0) : at + 14] for at in found]
+            if before:
+                behind = {place for run in near for place in run if place and lexemes[place - 1] == before}
+                if behind:
+                    return sorted(behind)
+            return sorted(set().union(*near))
+        if before and len(places) > FEW_PLACES:
+            return [place for place in places if place and lexemes[place - 1] == before] or places
+        return places
 
     def words_that_hold(self, names: re.Pattern[str]) -> list[str]:
         """Distinct words of the text in which one of the names stands."""
