@@ -8,9 +8,9 @@ takes a GPU: the launch of a graph and the wait for it, nor what is done between
 is `hidden_us`. Costs that the policy weighs are an H200's, measured before.
 
 Every setup runs twice: once with nothing but the device's calls timed, which gives `host_us` (mean, and percentiles
-over jobs); and once with each part timed, which costs about half a microsecond a call and gives the parts. Setups:
-plain (no drafts), ngram (chains of 15), policy (edits and lookup trees, as the daemon drafts), dflash (those and a
-DFlash drafter, whose blocks are the script's with one token in ten wrong). Only steps are counted, no prompts.
+over jobs); and once with each part timed, which costs a microsecond or two a call and gives the parts. Setups: plain
+(no drafts), ngram (chains of 15), policy (edits and lookup trees, as the daemon drafts), dflash (those and a DFlash
+drafter, whose blocks are the script's with one token in ten wrong). Only steps are counted, no prompts.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from typing import Any
 
 import torch
 from h200 import commit
-from host_clock import Clock
+from host_clock import CLOCKS, Clock
 from host_target import KnownCosts, ScriptedDrafts, ScriptedStep, device_calls
 from replay_cases import Case, build_case, read_edits
 from shapes import SMALL, random_drafter, random_model
@@ -57,6 +57,7 @@ from specd.engine.step_inputs import StepInputs
 from specd.engine.tokenizer import TextStream, Tokenizer
 
 ROOT = Path(__file__).parents[1]
+AWAY = frozenset({"device", "hidden"})  # parts that no step waits for the host in
 SETUPS = ("plain", "ngram", "policy", "dflash")
 H200_MS = {1: 3.09, 2: 3.20, 4: 3.23, 8: 3.28, 16: 3.47, 32: 3.78, 64: 4.32, 128: 6.71}  # replay_costs_ms, h200.json
 loop: Any = importlib.import_module("specd.engine.generate")  # the package has a function of that name
@@ -76,7 +77,7 @@ class Bench:
         self.model.steps = self.steps
         self.drafter.steps = self.blocks = ScriptedDrafts(self.drafter, self.steps)
         self.cases = [case for case in _cases(options, self.tokenizer) if len(case.prompt + case.answer) <= LONGEST]
-        self.has_text = not options.no_text
+        self.has_text, self.clock = not options.no_text, options.clock
         self.reset()
 
     def reset(self) -> None:
@@ -148,7 +149,7 @@ def parts_of(bench: Bench, speculative: Speculation) -> list[tuple[object, str, 
 def measure(bench: Bench, setup: str, repeats: int) -> dict[str, Any]:
     """The figures of one setup; of some repeats, each edit's fastest counts."""
     device = [*device_calls(bench.steps, bench.blocks), (loop._Job, "_meanwhile", "hidden")]
-    clock, totals, parts = Clock(), list[tuple[int, int, float, float]](), dict[str, float]()
+    clock, totals, parts = Clock(bench.clock, whole=AWAY), list[tuple[int, int, float, float]](), dict[str, float]()
     for is_by_part in (False, True):
         best: list[tuple[int, int, dict[str, float]] | None] = [None] * len(bench.cases)
         for _ in range(repeats):
@@ -164,7 +165,7 @@ def measure(bench: Bench, setup: str, repeats: int) -> dict[str, Any]:
         runs = [run for run in best if run is not None]
         if is_by_part:
             steps = sum(run[0] for run in runs)
-            names = {name for run in runs for name in run[2]} - {"device", "hidden"}
+            names = {name for run in runs for name in run[2]} - AWAY
             parts = {name: sum(run[2].get(name, 0.0) for run in runs) / steps * 1e6 for name in names}
         else:
             totals = [(steps, tokens, _host(spent), spent.get("hidden", 0.0)) for steps, tokens, spent in runs]
@@ -183,7 +184,7 @@ def measure(bench: Bench, setup: str, repeats: int) -> dict[str, Any]:
 
 
 def _host(spent: dict[str, float]) -> float:
-    return sum(seconds for part, seconds in spent.items() if part not in ("device", "hidden"))
+    return sum(seconds for part, seconds in spent.items() if part not in AWAY)
 
 
 def processor() -> str:
@@ -216,6 +217,9 @@ def main() -> int:
     parser.add_argument("--only", default=",".join(SETUPS), help="setups to measure")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each edit, of which the fastest counts (3)")
     parser.add_argument("--no-text", action="store_true", help="tokens only, as in bench/h200.py: no text deltas")
+    parser.add_argument(
+        "--clock", choices=sorted(CLOCKS), default="cpu", help="the thread's own time, or the wall's (cpu)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     options = parser.parse_args()
     names = [name for name in options.only.split(",") if name]
@@ -233,6 +237,7 @@ def main() -> int:
         "note": "device passes are a script, not computed; graph launches and waits are not in it",
         "edits": len(bench.cases),
         "text": bench.has_text,
+        "clock": bench.clock,
         "setups": {name: measure(bench, name, options.repeats) for name in names},
     }
     print("\n".join(table(results)))

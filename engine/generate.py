@@ -139,6 +139,7 @@ class _Job:
         self.text = TextStream(tokenizer) if tokenizer is not None else None
         self._decode = self.text.push if self.text is not None else lambda ids: ""
         self._cut_by_string = False
+        self._unrecorded: list[StepRecord] = []  # the last step's
         asked = [getattr(each, "meanwhile", None) for each in (policy, *policy.proposers)]
         self._unhurried: list[Callable[[Sequence], None]] = [each for each in asked if each is not None]
         self.held = ""  # text that may be the beginning of a stop string
@@ -200,12 +201,16 @@ class _Job:
             scores = rows.gather(-1, torch.tensor(kept, device=rows.device)[:, None])[:, 0].tolist()
         ended = time.perf_counter()
         record = StepRecord(name, size, accepted, len(kept), drafted - begin, ended - drafted, step.rule)
-        self.policy.record(record)
-        self.stats.add(record)
+        self._unrecorded.append(record)
         return StepDone(kept, ending.text, record, scores), ending.reason
 
     def _meanwhile(self) -> None:
-        """While the device works: what policy and proposers would otherwise do before the next draft."""
+        """While the device works: what can wait until then, and what policy and proposers would otherwise do before the
+        next draft."""
+        while self._unrecorded:
+            record = self._unrecorded.pop()
+            self.policy.record(record)
+            self.stats.add(record)
         for work in self._unhurried:
             work(self.seq)
 
