@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from specd.engine.kernels import attention, linear
+from specd.engine.kernels.accept import accept
 from specd.engine.kernels.cuda import CudaOps
 from specd.engine.kernels.linear import Tile
-from specd.engine.kernels.sample import Sampler, accept
+from specd.engine.kernels.sample import Sampler
 
 BF16 = torch.bfloat16
 Job = tuple[Any, ...]  # the name of a function below and its arguments

@@ -9,9 +9,10 @@ from torch import Tensor
 
 from specd.engine import sampling
 from specd.engine.choice import accept as accept_on_host
+from specd.engine.kernels.accept import accept
 from specd.engine.kernels.cuda import CudaOps
 from specd.engine.kernels.lanes import as_lanes
-from specd.engine.kernels.sample import Sampler, accept
+from specd.engine.kernels.sample import Sampler
 from specd.engine.ops import TorchOps, rope_tables
 from specd.engine.verify import tree_layout
 

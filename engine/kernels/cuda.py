@@ -10,7 +10,7 @@ import torch
 import triton
 from torch import Tensor
 
-from specd.engine.kernels import attention, fused, linear, sample
+from specd.engine.kernels import accept, attention, fused, linear, sample
 from specd.engine.kernels.lanes import as_lanes
 from specd.engine.kernels.linear import Tile
 
@@ -133,8 +133,8 @@ class CudaOps:
         return sample.choose(logits, positions, params[:4].view(torch.float64), params[4:].view(torch.int32))
 
     def accept(self, tokens: Tensor, choices: Tensor, rows: Tensor, parents: Tensor | None) -> Tensor:
-        """sample.accept."""
-        return sample.accept(tokens, choices, rows, parents)
+        """accept.accept."""
+        return accept.accept(tokens, choices, rows, parents)
 
     def _place(self, position: int | Tensor, device: torch.device) -> Tensor:
         """A position on the device. An int's tensor is kept for the other layers of the pass."""

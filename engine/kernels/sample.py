@@ -1,4 +1,4 @@
-"""Drawing a token per row on the device, and which of a draft is accepted: what sampling.py and verify.py define.
+"""Drawing a token per row on the device, as sampling.py defines it.
 
 The parameters lie in two small device buffers, so that a captured graph serves every request. Greedy: the largest
 logit, the lowest id at a tie. Else: temperature, then top-k, min-p and top-p by a border searched bit by bit (no sort),
@@ -194,58 +194,6 @@ def pick_kernel(
         ids = tl.load(ids_ptr + row * BLOCKS + lane, mask=lane < BLOCKS, other=_FAR)
         best = tl.min(tl.where(tops == tl.max(tops, axis=0), ids, _FAR), axis=0)
         tl.store(choice_ptr + row, tl.where(tl.load(edge_ptr + row) < 0, -1, best).to(tl.int64))
-
-
-@triton.jit
-def accept_kernel(
-    tokens_ptr, choices_ptr, rows_ptr, parents_ptr, record_ptr,
-    W: tl.constexpr, BLOCK: tl.constexpr, TREE: tl.constexpr, PDL: tl.constexpr, WIDE: tl.constexpr,
-):  # fmt: skip
-    """One program: the longest accepted path. See `accept`."""
-    trigger(PDL)
-    lane = tl.arange(0, BLOCK)
-    start(PDL)
-    rows = tl.load(rows_ptr)
-    valid = lane < rows
-    tokens = tl.load(tokens_ptr + lane, mask=valid, other=-1).to(tl.int32)
-    choices = tl.load(choices_ptr + lane, mask=valid, other=0).to(tl.int32)
-    tl.store(record_ptr + 1, tl.min((choices >= 0).to(tl.int32), axis=0))
-    if TREE:
-        parents = tl.load(parents_ptr + lane, mask=valid, other=-1)
-        count = 0
-        node = 0
-        while node < _FAR:
-            choice = tl.sum(tl.where(lane == node, choices, 0), axis=0)
-            tl.store(record_ptr + 2 + count, choice)
-            fits = valid & (lane > node) & (parents == node) & (tokens == choice)
-            node = tl.min(tl.where(fits, lane, _FAR), axis=0)
-            if node < _FAR:
-                tl.store(record_ptr + 2 + W + count, node)
-                count += 1
-        tl.store(record_ptr, count)
-    else:
-        drafted = tl.load(tokens_ptr + lane + 1, mask=lane + 1 < rows, other=-1).to(tl.int32)
-        agrees = (drafted == choices) & (lane + 1 < rows)
-        count = tl.min(tl.where(agrees, _FAR, lane), axis=0)
-        tl.store(record_ptr, count)
-        tl.store(record_ptr + 2 + lane, choices, mask=lane <= count)
-        tl.store(record_ptr + 2 + W + lane, lane + 1, mask=lane < count)
-
-
-def accept(tokens: Tensor, choices: Tensor, rows: Tensor, parents: Tensor | None) -> Tensor:
-    """The rule of verify.accept on the device -> record [2 W + 2] int32: how many drafted rows are accepted; 1, or 0
-    if a valid row's choice is -1; the emitted tokens (that many and one more, then unset); their rows (that many).
-
-    tokens [W] int (row 0 the newest token, then the draft), choices [W] int64, rows [1] int32 valid rows, parents [W]
-    int32 the row of each row's parent (entry 0 unused), or None for a chain.
-    """
-    width = tokens.shape[0]
-    record = torch.empty(2 * width + 2, dtype=torch.int32, device=tokens.device)
-    accept_kernel[(1,)](
-        tokens, choices, rows, tokens if parents is None else parents, record, W=width,
-        BLOCK=max(2, triton.next_power_of_2(width)), TREE=parents is not None, **options(1),
-    )  # fmt: skip
-    return record
 
 
 def choose(logits: Tensor, positions: Tensor, floats: Tensor, ints: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Drawing and accepting in Triton's interpreter: token for token what sampling.py and verify.py do."""
+"""Drawing and accepting in Triton's interpreter: token for token what sampling.py and choice.py do."""
 
 import pytest
 import torch
@@ -10,6 +10,7 @@ from specd.engine.sampling import TARGET, SamplingParams, draw, noise_key
 from specd.engine.sampling import counter_bits as bits_on_host
 
 sample = pytest.importorskip("specd.engine.kernels.sample", reason="triton is not installed", exc_type=ImportError)
+accepting = pytest.importorskip("specd.engine.kernels.accept", reason="triton is not installed", exc_type=ImportError)
 triton = pytest.importorskip("triton", reason="triton is not installed")
 tl = triton.language
 CPU = torch.device("cpu")
@@ -84,7 +85,7 @@ def test_the_accepted_path_is_that_of_verify(data: st.DataObject) -> None:
     tokens = data.draw(st.lists(token, min_size=width, max_size=width))
     choices = data.draw(st.lists(token, min_size=width, max_size=width))
     parents = [data.draw(st.integers(0, max(row - 1, 0))) for row in range(width)] if is_tree else None
-    record = sample.accept(
+    record = accepting.accept(
         torch.tensor(tokens), torch.tensor(choices), torch.tensor([rows], dtype=torch.int32),
         None if parents is None else torch.tensor(parents, dtype=torch.int32),
     ).tolist()  # fmt: skip
@@ -98,5 +99,5 @@ def test_the_accepted_path_is_that_of_verify(data: st.DataObject) -> None:
 
 def test_a_row_without_a_choice_is_told_and_one_beyond_the_rows_is_not() -> None:
     tokens, rows = torch.tensor([1, 2, 3, 0]), torch.tensor([3], dtype=torch.int32)
-    assert sample.accept(tokens, torch.tensor([2, -1, 5, 5]), rows, None)[1] == 0
-    assert sample.accept(tokens, torch.tensor([2, 3, 5, -1]), rows, None)[1] == 1
+    assert accepting.accept(tokens, torch.tensor([2, -1, 5, 5]), rows, None)[1] == 0
+    assert accepting.accept(tokens, torch.tensor([2, 3, 5, -1]), rows, None)[1] == 1

@@ -9,8 +9,8 @@ from specd.engine.ops import TorchOps
 from specd.engine.verify import tree_layout
 
 cuda = pytest.importorskip("specd.engine.kernels.cuda", reason="triton is not installed", exc_type=ImportError)
-attention = pytest.importorskip(
-    "specd.engine.kernels.attention", reason="triton is not installed", exc_type=ImportError
+attention_tile = pytest.importorskip(
+    "specd.engine.kernels.attention_tile", reason="triton is not installed", exc_type=ImportError
 )
 SIZE = 16
 
@@ -131,7 +131,7 @@ def test_span_attention_equals_torch(spanned: bool) -> None:
 
 def test_splits_cover_every_position_once() -> None:
     sizes = {1: 1, 256: 1, 257: 2, 4096: 16, 4097: 17, 4608: 17, 4609: 18, 32768: 72}
-    assert {positions: attention.splits_of(positions) for positions in sizes} == sizes
+    assert {positions: attention_tile.splits_of(positions) for positions in sizes} == sizes
 
 
 def test_lanes_list_a_rows_visible_rows_in_order() -> None:
