@@ -13,8 +13,9 @@ from specd.engine.propose.tree import Continuation
 
 _EXAMINED = 48  # latest occurrences of each n-gram that are looked at
 _LONGEST = 16  # tokens of a match that are counted
-_CLASSES = (2, 3, 4, 6, 9, 16)  # lengths of match from which evidence 1, 2, ... begins; 0 below
-_FIRST = 7  # evidence where the answer has not begun: what matches may be the chat template's
+CLASSES = (2, 3, 4, 6, 9, 16)  # lengths of match from which evidence 1, 2, ... begins; 0 below
+AHEAD = (4, 6, 8, 12, 16, 24, 1 << 30, 8)  # tokens that are drafted by evidence: behind them hardly any is right
+FIRST = 7  # evidence where the answer has not begun: what matches may be the chat template's
 
 
 class NgramBranches:
@@ -47,10 +48,11 @@ class NgramBranches:
                 places = ((n, position) for position in self._occurrences(n) if position not in seen)
             for length, position in places:
                 seen.add(position)
-                tokens = self._index.follow(position, k)
+                evidence = bisect_right(CLASSES, length) if has_begun else FIRST
+                tokens = self._index.follow(position, min(k, AHEAD[evidence]))
                 if tokens and tokens not in rows:
                     rows.append(tokens)
-                    out.append(Continuation(tokens, bisect_right(_CLASSES, length) if has_begun else _FIRST))
+                    out.append(Continuation(tokens, evidence))
                     if len(out) == self._width:
                         return out
         return out
