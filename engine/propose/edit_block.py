@@ -1,7 +1,6 @@
 """The source under the rules, as tokens: some lines at a time, remembered until a rule changes them."""
 
 from array import array
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence as Tokens
 
 from specd.engine.propose.edit_rules import Piece, Rule, RuleBook, Site, spell
@@ -119,7 +118,7 @@ class Rewriter:
             return ids
         if len(encoded) >= MOST_ENCODED:
             encoded.clear()
-        segments = self.source.segments_of(text)
+        segments = self.source.borders.split(text)
         if len(segments) > 1:
             ids = array("i")
             for segment in segments:
@@ -131,7 +130,7 @@ class Rewriter:
 
     def _segment(self, text: str) -> "array[int]":
         """Tokens of one segment."""
-        place = self.source.segments.get(text)
+        place = self.source.borders.segments.get(text)
         ids = array("i", self.tokens.encode(text)) if place is None else self.source.tokens[place[0] : place[1]]
         self._encoded[text] = ids
         return ids
@@ -200,7 +199,7 @@ class Rewriter:
     def _tokens_of(self, runs: list[Run]) -> "array[int]":
         """The source's own tokens wherever the runs copy it, between seams, and new ones around what was changed."""
         source = self.source
-        own, at, seams, text = source.tokens, source.token_at, source.seams, source.text
+        own, at, text, borders = source.tokens, source.token_at, source.text, source.borders
         ids = array("i")
         pending = ""  # text that waits to be tokenized
         last = len(runs) - 1
@@ -208,13 +207,12 @@ class Rewriter:
             pending += lead
             begin, stop = start, end
             if pending or begin not in at:
-                seam = bisect_left(seams, begin)
-                if seam < len(seams) and seams[seam] == begin and begin in source.cuts:
-                    seam += 1
-                begin = seams[seam] if seam < len(seams) else stop
-            if number < last or stop not in at:
-                seam = bisect_right(seams, stop) - 1
-                stop = seams[seam] if seam >= 0 else begin
+                begin = borders.first(begin, pending)
+            if number < last:
+                following, resumes, _ = runs[number + 1]
+                stop = borders.last(stop, following or text[resumes : resumes + 1])
+            elif stop not in at:
+                stop = borders.last(stop, "")
             if begin >= stop:
                 pending += text[start:end]
                 continue

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from math import log2
 
-from specd.engine.propose.edit_text import LEXEME, SEAM, TokenText, is_word, quoted, seams_of, to_bytes
+from specd.engine.propose.edit_border import LINE_BEFORE, LINE_BEHIND, Borders
+from specd.engine.propose.edit_text import LEXEME, TokenText, is_word, quoted, seams_of, to_bytes
 
 MOST_BYTES = 1 << 18  # of predicted text; no context window holds an answer longer than that
 MOST_PLACES = 32  # of one lexeme that a search looks at
@@ -19,10 +20,6 @@ KEY = 80  # bytes of a line that a search by its beginning compares
 LONG_UNIT = 256  # bytes: longer units are cut
 SHORT_UNIT = 64  # bytes that the pieces of a long one have at least, and that the next good place is sought among
 BLOCK = 32  # tokens of the units that are rewritten together, at least
-
-_CUT_BEHIND = re.compile(r"(?<=\n)(?=[ \t\r\f\v]*[^\s])")  # line end | indentation, text
-# A return behind blanks is one lexeme with them, and a unit begins with a lexeme.
-_CUT_BEFORE = re.compile(r"(?=(?:(?<![ \t\r\f\v])\r)?\n[ \t\f\v]*[^\s])")  # | line end, indentation, text
 
 
 class Source:
@@ -61,43 +58,22 @@ class Source:
 
     def _cut(self, ids: list[int], behind_each: list[int]) -> None:
         ends = dict(zip(behind_each, range(1, len(ids) + 1), strict=True))
-        behind = [found.end() for found in _CUT_BEHIND.finditer(self.text)]
-        before = [found.start() for found in _CUT_BEFORE.finditer(self.text)]
+        behind, before = (
+            [found.start() for found in re.finditer(pattern, self.text)] for pattern in (LINE_BEHIND, LINE_BEFORE)
+        )
         self.cut_behind = sum(cut in ends for cut in behind) >= sum(cut in ends for cut in before)
-        cuts = self._cut_long([cut for cut in (behind if self.cut_behind else before) if cut in ends], ends)
+        lines, line = (behind, LINE_BEHIND) if self.cut_behind else (before, LINE_BEFORE)
+        cuts = self._cut_long([cut for cut in lines if cut in ends], ends)
         self.unit_starts = [0, *cuts]
         self.tokens = array("i", ids)
         self.token_starts = [0, *behind_each]  # byte offset of each token, and of the end
         self.token_at = {0: 0, **ends}  # byte offset -> index of the token that begins there
-        seams = seams_of(self.text, self.token_at)
-        self.cuts = frozenset(self.unit_starts).difference(seams)  # seams only if the source stands before them
-        self.seams = sorted([*seams, *self.cuts])
-        self._cut_segments(seams, behind if self.cut_behind else before)
+        self.borders = Borders(self.text, self.token_at, self.unit_starts, line)
         self.block_starts, self._block_tokens = [0], [0]  # first unit of each block, and first token
         for unit, cut in enumerate(cuts, 1):
             if ends[cut] - self._block_tokens[-1] >= BLOCK:
                 self._block_tokens.append(ends[cut])
                 self.block_starts.append(unit)
-
-    def _cut_segments(self, seams: list[int], lines: list[int]) -> None:
-        """A *segment* stands between two places that no token reaches across, in this text or another: it has the same
-        tokens anywhere. lines: where lines may be cut; these are such places if every one of them is."""
-        at, pattern = self.token_at, SEAM
-        if all(cut in at for cut in lines):
-            seams, pattern = seams + lines, f"{SEAM}|{(_CUT_BEHIND if self.cut_behind else _CUT_BEFORE).pattern}"
-        for border in ("(?= [A-Za-z])", "(?<= )(?=[A-Za-z])"):
-            places = [found.start() for found in re.finditer(border, self.text)]
-            if places and all(cut in at for cut in places):
-                seams, pattern = seams + places, f"{pattern}|{border}"
-        borders = sorted({0, *seams, len(self.text)})
-        texts = map(self.text.__getitem__, map(slice, borders, borders[1:]))
-        tokens = list(map(at.__getitem__, borders))
-        self.segments = dict(zip(texts, pairwise(tokens), strict=False))  # text -> its tokens
-        self._segment = re.compile(pattern)
-
-    def segments_of(self, text: str) -> list[str]:
-        """Any text cut into segments."""
-        return list(filter(None, self._segment.split(text)))
 
     def _cut_long(self, cuts: list[int], ends: dict[int, int]) -> list[int]:
         """`cuts` and those that long units need. ends: the bytes behind a token."""

@@ -44,6 +44,11 @@ _LETTERS = frozenset(string.ascii_letters)
 _MARKS = frozenset(map(chr, range(128))) - _LETTERS
 
 
+def is_letter(byte: str) -> bool:
+    """An ASCII letter."""
+    return byte in _LETTERS
+
+
 def is_seam(before: str, behind: str) -> bool:
     """Between two such bytes no byte-level tokenizer in use merges: a letter stands before, none behind."""
     return before in _LETTERS and behind in _MARKS
