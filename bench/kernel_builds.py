@@ -101,7 +101,8 @@ def build_accept(width: int, is_tree: bool) -> None:
     accept(tokens, tokens, one, empty(width, dtype=torch.int32) if is_tree else None)
 
 
-def _build(job: Job) -> tuple[Job, str]:
+def build_one(job: Job) -> tuple[Job, str]:
+    """Compiles what a job launches -> the job, and why it could not be, or nothing."""
     from triton.runtime.jit import JITFunction
 
     run = JITFunction.run
@@ -120,7 +121,7 @@ def build(jobs: list[Job], say: Callable[..., None]) -> set[Job]:
     failed = set()
     say(f"compiling for {len(jobs)} jobs")
     with multiprocessing.get_context("fork").Pool(min(16, os.cpu_count() or 1)) as pool:
-        for job, error in pool.imap_unordered(_build, jobs, chunksize=1):
+        for job, error in pool.imap_unordered(build_one, jobs, chunksize=1):
             if error:
                 failed.add(job)
                 say("cannot compile", job, error)
