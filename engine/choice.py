@@ -7,7 +7,7 @@ tested against these.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -42,8 +42,7 @@ def choose(logits: Tensor, positions: Tensor, params: Tensor) -> Tensor:
     return torch.where(logits.amax(dim=-1).isfinite(), chosen, -1)
 
 
-@dataclass(frozen=True)
-class Accepted:
+class Accepted(NamedTuple):
     """path: accepted draft indices, from the root down. tokens: their tokens and the bonus token after them."""
 
     path: list[int]

@@ -39,7 +39,7 @@ class Draft:
 
     @property
     def size(self) -> int:
-        return int(self.tokens.shape[0])
+        return self.tokens.numel()
 
     @property
     def depth(self) -> int:

@@ -6,7 +6,7 @@ A stop string may begin in one token and end in another, so text that could be t
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Reason = Literal["stop", "length", "context"]
 
@@ -21,8 +21,7 @@ class FinishRules:
     context_full: bool = False
 
 
-@dataclass(frozen=True)
-class Cut:
+class Cut(NamedTuple):
     """How many of a step's tokens count, the text that leaves with them, the text held back, and why it is over."""
 
     kept: int

@@ -6,7 +6,7 @@ The other rule, for sampled drafts, is in rejection.py.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -36,8 +36,7 @@ def tree_layout(parents: Tensor) -> tuple[Tensor, Tensor]:
     return torch.tensor(depth), mask
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """What a verify step found. taps: [accepted + 1, T, H], rows of the positions that stay in the cache.
     logits: [accepted + 1, V], the rows that chose `accepted.tokens`, None where they stayed on the device. rule: the
     one that was followed."""

@@ -10,8 +10,7 @@ expected tokens, whatever the budget (the argument of SpecInfer, arXiv 2305.0978
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from specd.engine.acceptance import Acceptance, Prior
 from specd.engine.draft import EMPTY, Committed, Draft, Proposer, Sequence
@@ -19,8 +18,7 @@ from specd.engine.policy import PRIORS as CHAIN_PRIORS
 from specd.engine.propose.prefix_tree import PrefixTree, Survivals
 
 
-@dataclass(frozen=True)
-class Continuation:
+class Continuation(NamedTuple):
     """Tokens that may follow. evidence: the proposer's own class of this guess, as in Draft."""
 
     tokens: list[int]
