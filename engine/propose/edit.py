@@ -142,11 +142,12 @@ class EditProposer:
         if self._followed < 0:
             self._prompt = self._followed = min(seq.prompt_length, len(row))
             self._cursor.words = Words(self._texts.join(row[: self._prompt])[-PROMPT_TEXT:], self._source)
-            self._recall.read(row[: self._prompt])
             self._source.index_lines()
+            self._recall.read(row)
         if self._followed < len(row):
             self._cursor.advance(row, self._followed, self._prompt)
             self._followed = len(row)
+            self._recall.read(row)
 
     def _evidence(self) -> int:
         """The class of the draft: see `propose`."""
