@@ -88,6 +88,7 @@ class Caches(RuleBasedStateMachine):
         for name, cache in self.alive.items():
             assert cache.length == len(self.expected[name])
             assert read(cache) == self.expected[name]
+            assert cache.numbers[: cache.page_count].tolist() == list(cache.pages)
 
     @invariant()
     def pages_are_counted(self) -> None:
