@@ -67,6 +67,7 @@ class DraftContext:
             raise ValueError(f"the cache holds {cache.length} positions, not {len(tokens)}")
         self._tokens = tokens
         self._fed: list[Tensor] = []  # drafts after them, [1] int64 each, still on the device
+        self._matched: tuple[list[int], int] = ([], 0)  # a row, and how many of its first tokens are the same here
 
     @property
     def tokens(self) -> list[int]:
@@ -85,18 +86,23 @@ class DraftContext:
         self._fed.append(token)
 
     def match(self, tokens: list[int]) -> None:
-        """Forgets everything from the first token on that is not the same in `tokens`."""
+        """Forgets everything from the first token on that is not the same in `tokens`, a row that only grows: what was
+        compared with it before is not compared again."""
         own = self.tokens
-        same = min(len(own), len(tokens))
-        if own[:same] != tokens[:same]:
-            same = next(place for place in range(same) if own[place] != tokens[place])
+        row, known = self._matched
+        start, same = (known if row is tokens else 0), min(len(own), len(tokens))
+        if own[start:same] != tokens[start:same]:
+            same = next(place for place in range(start, same) if own[place] != tokens[place])
         self.truncate(same)
+        self._matched = tokens, len(own)  # all that is left
 
     def truncate(self, length: int) -> None:
         """Forgets the positions >= length, and all drafts whose keys and values never arrived."""
         length = min(length, len(self.tokens), self.cache.length)
         del self.tokens[length:]
         self.cache.truncate(length)
+        row, known = self._matched
+        self._matched = row, min(known, length)
 
     def fork(self, length: int) -> "DraftContext":
         """A second context with the first `length` positions, or as many as there are; whole pages are shared."""
@@ -107,6 +113,7 @@ class DraftContext:
         """Gives the cache's pages back. Idempotent; the context is empty and may be used again."""
         self._fed.clear()
         self._tokens.clear()
+        self._matched = [], 0
         self.cache.free()
 
     def __del__(self) -> None:
