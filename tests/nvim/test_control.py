@@ -114,6 +114,25 @@ def test_reading_the_file_again_ends_it_and_leaves_no_marks(nvim: Nvim) -> None:
     nvim.wait_said("3 hunks, ")
 
 
+def test_a_buffer_that_gets_another_name_ends_it_and_can_be_rewritten_by_its_new_one(nvim: Nvim) -> None:
+    for command in ("file", "saveas!"):
+        nvim.open("grid.py", GRID)
+        nvim.lua("_G.said = {}")
+        nvim.api.command("SpecdRewrite! slowly")
+        wait_for(lambda: "class Mesh" in nvim.text)
+        nvim.api.command(f"{command} {nvim.home.work}/renamed.py")
+        assert "cancelled (the document was closed)" in nvim.wait_said()
+        assert nvim.marks("region") == nvim.hunks() == []
+        nvim.api.input("u")
+        assert nvim.text == GRID
+        nvim.api.command("SpecdRewrite! at once")
+        nvim.wait_said("3 hunks, ")
+        assert nvim.text == MESH
+        nvim.api.command("SpecdRevert")
+        nvim.wait_said("took 3 hunks back")
+        nvim.api.command("bwipeout!")
+
+
 def test_a_write_in_mid_stream_writes_whole_lines_and_the_rewrite_is_one_undo_all_the_same(nvim: Nvim) -> None:
     nvim.api.command("SpecdRewrite! slowly")
     wait_for(lambda: "class Mesh" in nvim.text)

@@ -20,6 +20,9 @@ function M.unfit(bufnr)
   if vim.api.nvim_buf_get_name(bufnr) == '' then
     return 'the buffer has no name, so an edit could not find it again; give it one first (:file NAME)'
   end
+  if vim.fn.isdirectory(vim.api.nvim_buf_get_name(bufnr)) == 1 then
+    return 'this buffer is a folder; open a file'
+  end
 end
 
 --- Why no server can be started; nil if one can.

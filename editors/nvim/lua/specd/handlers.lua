@@ -42,9 +42,35 @@ M.commands = {
   end,
 }
 
+local group = vim.api.nvim_create_augroup('specd.sync', {})
+
+-- Neovim tells a server of a buffer's new name when it is written, and calls it by the new one at once.
+local renamed = {} ---@type table<integer,integer> buffer to client
+vim.api.nvim_create_autocmd('BufFilePre', {
+  group = group,
+  desc = 'specd: the buffer of the old name is closed',
+  callback = function(event)
+    local client = require('specd.client').of(event.buf)
+    if client then
+      renamed[event.buf] = client.id
+      vim.lsp.buf_detach_client(event.buf, client.id)
+    end
+  end,
+})
+vim.api.nvim_create_autocmd('BufFilePost', {
+  group = group,
+  desc = 'specd: and opened by its new one',
+  callback = function(event)
+    if renamed[event.buf] then
+      vim.lsp.buf_attach_client(event.buf, renamed[event.buf])
+      renamed[event.buf] = nil
+    end
+  end,
+})
+
 -- Neovim tells a server of changed lines only, so that a text whose line ends have changed is another one there.
 vim.api.nvim_create_autocmd('OptionSet', {
-  group = vim.api.nvim_create_augroup('specd.sync', {}),
+  group = group,
   pattern = { 'fileformat', 'endofline' },
   desc = 'specd: the server hears of other line ends',
   callback = function()
