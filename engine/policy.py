@@ -66,7 +66,7 @@ class Fixed:
 
 _CHEAP = 0.15  # a draft is made before it is weighed where it costs less than this share of a one-row step
 _FREE = 0.005  # ... and made at every step where it costs less than this
-_NEARLY = 0.97  # a longer draft must promise more than this much better: survival is a guess, rows are a cost
+_NEARLY = 0.99  # a longer draft must promise more than this much better: survival is a guess, rows are a cost
 _PATIENCE = 4  # useless drafts in a row before a proposer is asked less often
 _LONGEST_BREAK = 32  # steps
 _LONGEST_INTERVAL = 256  # steps
