@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import exp, log1p
-from operator import mul
+from operator import attrgetter, mul
 
 from specd.engine.propose.edit_plan import Plan
 from specd.engine.propose.edit_rules import Rule
@@ -15,7 +15,7 @@ WINDOW = 200  # bytes of output that guesses are made from
 MOST_SINCE = 4096  # bytes kept of what was written since a divergence
 MOST_OUT = 80  # lexemes of the output's end that are kept
 ALIKE = 3  # bytes: guesses that go on with the same ones back each other
-PHRASES = 24  # places of a lexeme in the prompt that are looked at, latest first
+PHRASES = 12  # places of a lexeme in the prompt that are looked at, latest first
 PHRASE = 6  # lexemes that are taken from one
 ANSWER_FENCE = 40  # the fence that opens the answer stands so close to the prompt's end
 
@@ -124,6 +124,9 @@ class Guess:
         self.shift_score(WEIGHTS[self.kind].disagrees)
 
 
+_GAIN = attrgetter("gain")
+
+
 class Words:
     """The prompt as lexemes: its words, those of its instruction, and what follows what in it."""
 
@@ -177,23 +180,27 @@ class Words:
 def rank(guesses: list[Guess], lost: Lost, source: Source, texts: TokenText) -> list[Guess]:
     """Best first, after guesses that go on alike have backed each other."""
     groups: dict[str, list[Guess]] = {}
+    text = source.text
     for guess in guesses:
         if guess.tokens is None:
-            guess.next = (guess.lead or source.text[guess.offset : guess.offset + ALIKE])[:ALIKE]
-        groups.setdefault(guess.next, []).append(guess)
-    for text, group in groups.items():
-        if len(group) < 2 or not text:
+            offset = guess.offset
+            guess.next = (guess.lead or text[offset : offset + ALIKE])[:ALIKE]
+        if guess.next in groups:
+            groups[guess.next].append(guess)
+        else:
+            groups[guess.next] = [guess]
+    for following, group in groups.items():
+        if len(group) < 2 or not following:
             continue
-        first = max(group, key=lambda guess: guess.gain)
+        first = max(group, key=_GAIN)
         others = [guess.gain for guess in group if guess.kind != first.kind]
-        second = max(others, default=0.0)
-        backing = {True: log1p(second), False: log1p(first.gain)}
+        second, best = log1p(max(others, default=0.0)), log1p(first.gain)
         for guess in group:
-            guess.backing = backing[guess.kind == first.kind]
+            guess.backing = second if guess.kind == first.kind else best
             guess.shift_score(WEIGHTS[guess.kind].votes * guess.backing)
     if lost.refused:
         for guess in guesses:
             times = lost.refused.get(guess.key)
             if times:
                 guess.shift_score(WEIGHTS[guess.kind].refused * log1p(times))
-    return sorted(guesses, key=lambda guess: -guess.gain)
+    return sorted(guesses, key=_GAIN, reverse=True)

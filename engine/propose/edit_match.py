@@ -11,6 +11,7 @@ DEEPEST = 32  # lexemes of a match that count
 SHALLOW = 6  # lexemes of it that are compared one by one at first
 MOST_GUESSES = 4
 UNLIKELY = 30  # times less likely than the best place: not worth a guess
+NEAREST_ANCHOR = 0.6  # of 1.0: how near a place behind an anchor is
 MOST_ENDS = 24  # places that are compared
 
 
@@ -40,11 +41,12 @@ def match_guesses(source: Source, rules: RuleBook, lost: Lost, at: int, words: W
                 odds.append(2.0 ** min(gains[-1] / 2, 60.0))
         distance = place - at  # a place is less likely the further it is, and behind less than ahead
         near = 200.0 / (200 + distance) if distance >= 0 else 100.0 / (200 - distance)
-        for anchor in others:
-            away = place - anchor
-            other = 120.0 / (200 + away) if away >= 0 else 60.0 / (200 - away)
-            if other > near:
-                near = other
+        if near < NEAREST_ANCHOR:
+            for anchor in others:
+                away = place - anchor
+                other = 120.0 / (200 + away) if away >= 0 else 60.0 / (200 - away)
+                if other > near:
+                    near = other
         if length == len(lexemes[place]):
             scored.append((near * odds[depth], gains[depth], depth, place, length))
         else:

@@ -36,6 +36,7 @@ class Plan:
         sites = [(piece.at, piece.rule) for piece in pieces if piece.rule is not None]
         self._blocks = [Block(rewriter.source, ids, start, unit + 1, sites, pieces, rewriter.rules)]
         self._bases = [0]  # tokens before each block
+        self._located = -1, 0, 0  # what `_locate` was asked last, and what it said
         self.tokens: array[int] = ids[:]
 
     def grow(self, count: int) -> bool:
@@ -91,5 +92,8 @@ class Plan:
 
     def _locate(self, index: int) -> tuple[int, int]:
         """Token index -> (block, byte offset in its text)."""
-        number = max(bisect_right(self._bases, index) - 1, 0)
-        return number, self._blocks[number].offset(index - self._bases[number], self._rewriter.tokens)
+        if self._located[0] != index:
+            number = max(bisect_right(self._bases, index) - 1, 0)
+            offset = self._blocks[number].offset(index - self._bases[number], self._rewriter.tokens)
+            self._located = index, number, offset
+        return self._located[1:]
