@@ -4,7 +4,7 @@
 # make bench   the benchmarks that run on any machine
 # make fresh   clone into a temporary folder and run demo and test there
 # make vsix    the VS Code extension's package, dist/specd-VERSION.vsix (needs node and npm)
-# make test-vscode   its tests, in a real VS Code too (needs Chromium; the first time sets up code-server, about 5 minutes)
+# make test-vscode   its tests, in a real VS Code too (needs Chromium; the first time sets up code-server, about 2 minutes)
 
 PYTHON ?= python3
 VENV := .venv
