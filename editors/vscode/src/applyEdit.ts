@@ -10,14 +10,27 @@ import type {
 } from "vscode-languageclient/node";
 import { planOf, type Plan, type UndoSteps } from "./editPlan";
 import { readOnlyReason } from "./readOnly";
+import { UndoChain } from "./undoChain";
 
 type Next = (
     params: ApplyWorkspaceEditParams,
     token: vscode.CancellationToken,
 ) => HandlerResult<ApplyWorkspaceEditResult, void>;
 
-export class EditApplier {
-    constructor(private readonly undo: UndoSteps) {}
+export class EditApplier implements vscode.Disposable {
+    private readonly chain = new UndoChain();
+    private readonly following: vscode.Disposable;
+
+    constructor(private readonly undo: UndoSteps) {
+        this.following = vscode.Disposable.from(
+            vscode.workspace.onDidChangeTextDocument((event) => this.goOn(event)),
+            vscode.workspace.onDidCloseTextDocument((document) => this.chain.forget(document.uri.toString())),
+        );
+    }
+
+    dispose(): void {
+        this.following.dispose();
+    }
 
     /** The client's `handleApplyEdit`. */
     async apply(client: LanguageClient, params: ApplyWorkspaceEditParams, next: Next) {
@@ -34,19 +47,32 @@ export class EditApplier {
     }
 
     private async make(document: vscode.TextDocument, plan: Plan): Promise<boolean> {
-        const editor = vscode.window.visibleTextEditors.find((one) => one.document === document);
-        if (editor === undefined) return vscode.workspace.applyEdit(workspaceEdit(document, plan));
         const stop = this.undo.needsStop(plan.uri, document.version);
         const before = document.version;
-        const made = await editor.edit(
-            (builder) => {
-                for (const edit of plan.edits) builder.replace(rangeOf(edit.range), edit.newText);
-            },
-            { undoStopBefore: stop, undoStopAfter: false },
-        );
+        if (stop) this.chain.begin(document.uri.toString(), document.getText());
+        const editor = vscode.window.visibleTextEditors.find((one) => one.document === document);
+        const made = await (editor ? edited(editor, plan, stop) : vscode.workspace.applyEdit(workspaceEdit(document, plan)));
         if (made) this.undo.made(plan.uri, before + 1);
+        if (made && document.version === before + 1) this.chain.add(document.uri.toString(), document.getText());
         return made;
     }
+
+    /** An undo or a redo that came to a text between two hunks goes on: the user has seen one change. */
+    private goOn({ document, reason }: vscode.TextDocumentChangeEvent): void {
+        if (reason === undefined || vscode.window.activeTextEditor?.document !== document) return;
+        if (!this.chain.isWithin(document.uri.toString(), document.getText())) return;
+        const command = reason === vscode.TextDocumentChangeReason.Undo ? "undo" : "redo";
+        void vscode.commands.executeCommand(command);
+    }
+}
+
+function edited(editor: vscode.TextEditor, plan: Plan, stop: boolean): Thenable<boolean> {
+    return editor.edit(
+        (builder) => {
+            for (const edit of plan.edits) builder.replace(rangeOf(edit.range), edit.newText);
+        },
+        { undoStopBefore: stop, undoStopAfter: false },
+    );
 }
 
 function workspaceEdit(document: vscode.TextDocument, plan: Plan): vscode.WorkspaceEdit {

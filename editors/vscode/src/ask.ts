@@ -6,10 +6,16 @@ import { oneLine } from "./history";
 export interface Suggestion {
     label: string;
     instruction: string;
-    /** The line of a comment that asks for this. */
-    comment?: number;
+    /** Of the server's: it holds for this version of the text. */
+    offer?: Offer;
+}
+
+export interface Offer {
+    version: number;
     /** Where to do it, if not where the user asked. */
-    range?: vscode.Range;
+    range: vscode.Range | undefined;
+    /** The line of a comment that asks for this. */
+    comment: number | undefined;
 }
 
 export type Asked = { kind: "run"; suggestion: Suggestion } | { kind: "moreLines"; text: string };
@@ -35,6 +41,7 @@ export function ask(
     pick.placeholder = "What to change? e.g. rename total to sum. Enter rewrites, Escape leaves.";
     pick.buttons = [MORE_LINES];
     pick.matchOnDescription = true;
+    pick.ignoreFocusOut = true; // a look at the text should not cost what was typed here
     let suggestions: Suggestion[] = [];
     let typed: Item | undefined;
     const list = (): void => {

@@ -2,7 +2,10 @@
 
 import {
     type ClientCapabilities,
+    CloseAction,
     type DynamicFeature,
+    ErrorAction,
+    type ErrorHandler,
     ExecuteCommandRequest,
     type FeatureState,
     LanguageClient,
@@ -11,7 +14,6 @@ import {
     type StaticFeature,
 } from "vscode-languageclient/node";
 import type { LogOutputChannel } from "vscode";
-import type { Executable } from "vscode-languageclient/node";
 
 /** Tells the server that the instruction is asked for here, and that changes are told at once. */
 class PluginFeature implements StaticFeature {
@@ -25,8 +27,21 @@ class PluginFeature implements StaticFeature {
     clear(): void {}
 }
 
-/** A client that does not register the server's commands with VS Code: this extension has commands of those names. */
+/** Whether a server that has ended starts again is decided in `server.ts`. */
+const NEVER_RESTART: ErrorHandler = {
+    error: () => ({ action: ErrorAction.Continue, handled: true }),
+    closed: () => ({ action: CloseAction.DoNotRestart, handled: true, message: "the connection to the server is closed" }),
+};
+
+/**
+ * A client that does not register the server's commands with VS Code, since this extension has commands of those names,
+ * and that writes errors to the log only: what the user should know is said in words of ours.
+ */
 class SpecdClient extends LanguageClient {
+    override error(message: string, data?: unknown): void {
+        super.error(message, data, false);
+    }
+
     override registerFeature(feature: StaticFeature | DynamicFeature<unknown>): void {
         const method = "registrationType" in feature ? feature.registrationType.method : "";
         if (method !== ExecuteCommandRequest.method) super.registerFeature(feature);
@@ -38,12 +53,12 @@ export interface Channels {
     trace: LogOutputChannel;
 }
 
-export function makeClient(run: Executable, channels: Channels, options: LanguageClientOptions): LanguageClient {
-    const server: ServerOptions = { run, debug: run };
+export function makeClient(server: ServerOptions, channels: Channels, options: LanguageClientOptions): LanguageClient {
     const client = new SpecdClient("specd", "specd", server, {
         documentSelector: [{ scheme: "file" }, { scheme: "untitled" }],
         outputChannel: channels.log,
         traceOutputChannel: channels.trace,
+        errorHandler: NEVER_RESTART,
         ...options,
     });
     client.registerFeature(new PluginFeature());

@@ -35,6 +35,11 @@ export class UndoSteps {
         this.ours.delete(uri);
     }
 
+    /** What comes next is an undo step of its own, whatever document it is in. */
+    beginAll(): void {
+        this.ours.clear();
+    }
+
     /** Whether the edit that is made on `version` needs a stop before it. */
     needsStop(uri: string, version: number): boolean {
         return this.ours.get(uri) !== version;

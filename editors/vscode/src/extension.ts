@@ -35,8 +35,7 @@ export function activate(context: vscode.ExtensionContext): void {
     const update = (): void => {
         status.update();
         const document = active();
-        const uri = document && specd.running?.code2ProtocolConverter.asUri(document.uri);
-        const isBusy = uri !== undefined && running.of(uri).length > 0;
+        const isBusy = document !== undefined && running.of(document.uri.toString()).length > 0;
         void vscode.commands.executeCommand("setContext", "specd.busy", isBusy);
         void vscode.commands.executeCommand("setContext", "specd.busyAnywhere", running.size > 0);
     };
@@ -50,7 +49,11 @@ export function activate(context: vscode.ExtensionContext): void {
         specd,
         status,
         view,
-        specd.onDidChangeState(update),
+        edits,
+        specd.onDidChangeState((state) => {
+            if (state === "starting") status.forget();
+            update();
+        }),
         vscode.window.onDidChangeActiveTextEditor(update),
         vscode.workspace.onDidChangeConfiguration((event) => {
             if (!event.affectsConfiguration("specd")) return;
@@ -80,7 +83,7 @@ export function activate(context: vscode.ExtensionContext): void {
 }
 
 export function deactivate(): Promise<void> | undefined {
-    return server?.stop();
+    return server?.close();
 }
 
 function read(): Settings {

@@ -1,7 +1,7 @@
 // Going from hunk to hunk, and taking one back.
 
 import * as vscode from "vscode";
-import { type HunkView, rangeOfMark } from "./hunkView";
+import { type HunkView, rangeOfLines } from "./hunkView";
 import type { Mark } from "./marks";
 
 export function goToHunk(view: HunkView, direction: 1 | -1): void {
@@ -11,7 +11,7 @@ export function goToHunk(view: HunkView, direction: 1 | -1): void {
         void vscode.window.setStatusBarMessage("specd: no hunks are marked here", 4000);
         return;
     }
-    const range = rangeOfMark(mark, editor.document);
+    const range = rangeOfLines(mark, editor.document);
     editor.selection = new vscode.Selection(range.start, range.start);
     editor.revealRange(range, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
 }

@@ -1,7 +1,8 @@
 // Shows what is being rewritten and what was: the region while it works, the hunks until they are edited or dismissed.
 
 import * as vscode from "vscode";
-import { type Mark, Marks } from "./marks";
+import { changesOf } from "./changes";
+import { type Lines, type Mark, Marks } from "./marks";
 import type { HunkParams, RegionParams } from "./protocol";
 
 export class HunkView implements vscode.Disposable {
@@ -34,20 +35,22 @@ export class HunkView implements vscode.Disposable {
 
     /** A rewrite begins: what is marked here is of an older one. */
     begin(uri: vscode.Uri): void {
-        this.documents.set(uri.toString(), new Marks());
+        const marks = this.documents.get(uri.toString());
+        if (marks === undefined) this.documents.set(uri.toString(), new Marks());
+        else marks.clear();
         this.update();
     }
 
-    showRegion(uri: vscode.Uri, region: RegionParams): void {
-        this.latest.set(uri.toString(), region.job);
-        const last = Math.max(region.startLine, region.endLine - 1);
-        for (const editor of editorsOf(uri)) {
-            editor.setDecorations(this.region, [new vscode.Range(region.startLine, 0, last, 0)]);
-        }
+    showRegion(uri: vscode.Uri, { job, version, startLine: start, endLine: end }: RegionParams): void {
+        this.latest.set(uri.toString(), job);
+        this.documents.get(uri.toString())?.begin(job, { start, end }, version);
+        this.update();
     }
 
-    end(uri: vscode.Uri): void {
-        for (const editor of editorsOf(uri)) editor.setDecorations(this.region, []);
+    /** The job is over; one that never had a name had no region either. */
+    end(uri: vscode.Uri, job: string | undefined): void {
+        if (job !== undefined) this.documents.get(uri.toString())?.end(job);
+        this.update();
     }
 
     hunk(uri: vscode.Uri, hunk: HunkParams): void {
@@ -65,9 +68,12 @@ export class HunkView implements vscode.Disposable {
         this.update();
     }
 
+    /** Decorate what is visible: an editor that was hidden has lost its decorations. */
     update(): void {
         for (const editor of vscode.window.visibleTextEditors) {
-            const marks = this.isShown() ? (this.marksOf(editor.document)?.all ?? []) : [];
+            const known = this.marksOf(editor.document);
+            const marks = this.isShown() ? (known?.all ?? []) : [];
+            editor.setDecorations(this.region, (known?.regions ?? []).map((lines) => rangeOfLines(lines, editor.document)));
             const isDeletion = (mark: Mark): boolean => mark.start === mark.end;
             editor.setDecorations(this.changed, decorations(marks.filter((mark) => !isDeletion(mark)), editor.document));
             editor.setDecorations(this.deleted, decorations(marks.filter(isDeletion), editor.document));
@@ -87,8 +93,7 @@ export class HunkView implements vscode.Disposable {
     private change(event: vscode.TextDocumentChangeEvent): void {
         const marks = this.marksOf(event.document);
         if (marks === undefined || event.contentChanges.length === 0) return;
-        const changes = event.contentChanges.map(({ range, text }) => ({ start: range.start, end: range.end, text }));
-        marks.change(event.document.version, changes);
+        marks.change(event.document.version, changesOf(event));
         this.update();
     }
 
@@ -99,13 +104,13 @@ export class HunkView implements vscode.Disposable {
     }
 }
 
-/** The lines of a mark in a document that may have become shorter. */
-export function rangeOfMark(mark: Mark, document: vscode.TextDocument): vscode.Range {
-    return document.validateRange(new vscode.Range(mark.start, 0, Math.max(mark.start, mark.end - 1), 0));
+/** Whole lines in a document that may have become shorter; of none, the one that they stand before. */
+export function rangeOfLines({ start, end }: Lines, document: vscode.TextDocument): vscode.Range {
+    return document.validateRange(new vscode.Range(start, 0, Math.max(start, end - 1), 0));
 }
 
 function decorations(marks: readonly Mark[], document: vscode.TextDocument): vscode.DecorationOptions[] {
-    return marks.map((mark) => ({ range: rangeOfMark(mark, document), hoverMessage: hoverOf(mark, document.languageId) }));
+    return marks.map((mark) => ({ range: rangeOfLines(mark, document), hoverMessage: hoverOf(mark, document.languageId) }));
 }
 
 function hoverOf(mark: Mark, language: string): vscode.MarkdownString {
@@ -120,10 +125,6 @@ function hoverOf(mark: Mark, language: string): vscode.MarkdownString {
     if (mark.oldText) hover.appendCodeblock(mark.oldText.replace(/\r?\n$/, ""), language);
     else hover.appendMarkdown("These lines are new.");
     return hover;
-}
-
-function editorsOf(uri: vscode.Uri): vscode.TextEditor[] {
-    return vscode.window.visibleTextEditors.filter((editor) => editor.document.uri.toString() === uri.toString());
 }
 
 function lineDecoration(borderWidth: string, color: string, background?: string): vscode.TextEditorDecorationType {

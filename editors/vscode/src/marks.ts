@@ -1,5 +1,5 @@
-// Where the hunks of a rewrite are, while the text goes on changing. A mark moves with the text above it, and is gone as
-// soon as somebody edits its lines. Values only.
+// Where the hunks of rewrites are, and what is being rewritten, while the text goes on changing. A mark moves with the text
+// above it, and is gone as soon as somebody edits its lines; a region grows and shrinks with its text. Values only.
 
 export interface Mark {
     job: string;
@@ -17,30 +17,50 @@ export interface Change {
     text: string;
 }
 
+/** Lines [start, end). */
+export interface Lines {
+    start: number;
+    end: number;
+}
+
 const REMEMBERED = 200; // versions whose changes are kept, for hunks that are told late
 
 export class Marks {
     private marks: Mark[] = [];
+    private readonly regionOf = new Map<string, Lines>(); // job to what it rewrites
     private readonly recent: { version: number; changes: readonly Change[] }[] = [];
 
     get all(): readonly Mark[] {
         return this.marks;
     }
 
+    get regions(): readonly Lines[] {
+        return [...this.regionOf.values()];
+    }
+
     /** The document has come to `version` by these changes, the last in the text first. */
     change(version: number, changes: readonly Change[]): void {
         this.recent.push({ version, changes });
         if (this.recent.length > REMEMBERED) this.recent.shift();
-        for (const change of changes) this.marks = moved(this.marks, change);
+        for (const change of changes) {
+            this.marks = moved(this.marks, change);
+            for (const [job, region] of this.regionOf) this.regionOf.set(job, movedRegion(region, change));
+        }
+    }
+
+    /** A job begins to rewrite these lines of `version`. */
+    begin(job: string, region: Lines, version: number): void {
+        this.regionOf.set(job, this.since(version).reduce(movedRegion, region));
+    }
+
+    end(job: string): void {
+        this.regionOf.delete(job);
     }
 
     /** A hunk stands where `mark` says in the text of `version`; the text may have changed since. */
     add(mark: Mark, version: number): void {
         this.remove(mark.job, mark.number);
-        let found = [mark];
-        for (const later of this.recent.filter((one) => one.version > version)) {
-            for (const change of later.changes) found = moved(found, change);
-        }
+        const found = this.since(version).reduce<Mark[]>(moved, [mark]);
         this.marks = [...this.marks, ...found].sort((one, other) => one.start - other.start || one.end - other.end);
     }
 
@@ -62,11 +82,14 @@ export class Marks {
         const ordered = direction === 1 ? this.marks : [...this.marks].reverse();
         return ordered.find((mark) => (mark.start - line) * direction > 0) ?? ordered[0];
     }
+
+    private since(version: number): Change[] {
+        return this.recent.filter((one) => one.version > version).flatMap((one) => one.changes);
+    }
 }
 
 function moved(marks: readonly Mark[], change: Change): Mark[] {
-    const added = change.text.split("\n").length - 1;
-    const shift = added - (change.end.line - change.start.line);
+    const shift = shiftOf(change);
     const touched = linesOf(change);
     const found: Mark[] = [];
     for (const mark of marks) {
@@ -79,8 +102,26 @@ function moved(marks: readonly Mark[], change: Change): Mark[] {
     return found;
 }
 
-/** Lines [start, end) that a change touches; one of whole lines touches none but those that it replaces. */
-function linesOf({ start, end, text }: Change): { start: number; end: number } {
+/** What comes in right before a region's first line is of the region, as a hunk there is. */
+export function movedRegion({ start, end }: Lines, change: Change): Lines {
+    const touched = linesOf(change);
+    const isInsertionAt = touched.start === touched.end && touched.start === start;
+    return { start: isInsertionAt ? start : movedLine(start, touched, change), end: movedLine(end, touched, change) };
+}
+
+/** Where the beginning of a line is after a change; inside of what is replaced it is held within what comes for it. */
+function movedLine(line: number, touched: Lines, change: Change): number {
+    if (line >= touched.end) return line + shiftOf(change);
+    return line > touched.start ? Math.min(line, touched.end + shiftOf(change)) : line;
+}
+
+/** By how many lines the text below a change moves. */
+function shiftOf({ start, end, text }: Change): number {
+    return text.split("\n").length - 1 - (end.line - start.line);
+}
+
+/** Lines that a change touches; one of whole lines touches none but those that it replaces. */
+function linesOf({ start, end, text }: Change): Lines {
     const isWholeLines = start.character === 0 && end.character === 0 && (text === "" || text.endsWith("\n"));
     return { start: start.line, end: isWholeLines ? end.line : end.line + 1 };
 }

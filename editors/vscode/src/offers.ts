@@ -17,6 +17,7 @@ import type { Target } from "./target";
 export async function offersFor(server: Server, { document, range }: Target): Promise<Suggestion[]> {
     const client = await server.ready();
     if (client === undefined) return [];
+    const { version } = document;
     const asked = range ?? new vscode.Range(0, 0, document.lineCount, 0);
     const problems = vscode.languages.getDiagnostics(document.uri).filter((one) => one.range.intersection(asked));
     const converter = client.code2ProtocolConverter;
@@ -31,16 +32,16 @@ export async function offersFor(server: Server, { document, range }: Target): Pr
             },
         })
         .catch(() => null);
-    return (found ?? []).flatMap((action) => suggestion(client, action));
+    return (found ?? []).flatMap((action) => suggestion(client, action, version));
 }
 
-function suggestion(client: LanguageClient, action: CodeAction | Command): Suggestion[] {
+function suggestion(client: LanguageClient, action: CodeAction | Command, version: number): Suggestion[] {
     const command = "command" in action && typeof action.command === "object" ? action.command : undefined;
     const argument: unknown = command?.arguments?.[0];
     if (!isActionArgument(argument) || !argument.instruction || action.title.startsWith("Rewrite again:")) return [];
     const label = action.title.replace(/^Rewrite( with LLM)?: /, "");
-    const comment = argument.comment === undefined ? {} : { comment: argument.comment };
     const isFix = "kind" in action && action.kind === CodeActionKind.QuickFix;
-    const range = isFix ? { range: client.protocol2CodeConverter.asRange(argument.range) } : {};
-    return [{ label, instruction: argument.instruction, ...comment, ...range }];
+    const range = isFix ? client.protocol2CodeConverter.asRange(argument.range) : undefined;
+    const { instruction, comment } = argument;
+    return [{ label, instruction, ...(range || comment !== undefined ? { offer: { version, range, comment } } : {}) }];
 }

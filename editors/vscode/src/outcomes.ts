@@ -11,30 +11,15 @@ export interface Shown {
     canRevert: boolean;
 }
 
-// "5 hunks, 0.9 s (212 lines, 3.1k tok/s, 87 % drafted)", and no note of the guard behind it
-const PLAIN = /^[\d,]+ hunks?, [\d.]+ s \([^()]*\)(; you left [\d,]+ hunks? out)?$/;
-
 export function shownOf(result: RewriteResult): Shown {
     const level = levelOf(result);
     return { level, text: `specd: ${result.message}`, canRevert: level !== "status" && result.hunks > 0 };
 }
 
-function levelOf(result: RewriteResult): Level {
-    switch (result.outcome) {
-        case "done":
-            return PLAIN.test(result.message) ? "status" : "warning";
-        case "no_change":
-            return "info";
-        case "cancelled":
-            return "status";
-        case "conflict":
-        case "declined":
-        case "truncated":
-            return "warning";
-        case "refused":
-        case "error":
-            return "error";
-    }
+/** The server says how grave it is; what went as it was meant to is told quietly. */
+function levelOf({ outcome, severity }: RewriteResult): Level {
+    if (severity !== "info") return severity;
+    return outcome === "done" || outcome === "cancelled" ? "status" : "info";
 }
 
 export function shownOfRevert(result: RevertResult): Shown {

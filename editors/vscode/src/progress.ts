@@ -11,25 +11,33 @@ export interface Job {
     /** The server's name of it, once it has told one. */
     name: string | undefined;
     hunks: number;
-    isCancelled: boolean;
+    /** Whether the server was asked; before, it may have to be started. */
+    isSent: boolean;
 }
 
 /** The jobs of this window. `onChange` is called whenever one begins, is named, or is over. */
 export class Running {
     onChange: () => void = () => {};
     private readonly jobs = new Set<Job>();
-    private latest = "";
+    private latest = "rewriting";
 
     get size(): number {
         return this.jobs.size;
     }
 
-    begin(uri: string, instruction: string): Job {
-        const job: Job = { uri, instruction, name: undefined, hunks: 0, isCancelled: false };
+    /** `stage`: what is told of it until there is progress. */
+    begin(uri: string, instruction: string, stage = "rewriting"): Job {
+        const job: Job = { uri, instruction, name: undefined, hunks: 0, isSent: false };
         this.jobs.add(job);
-        this.latest = "";
+        this.latest = stage;
         this.onChange();
         return job;
+    }
+
+    sent(job: Job): void {
+        job.isSent = true;
+        this.latest = "rewriting";
+        this.onChange();
     }
 
     end(job: Job): void {
@@ -61,7 +69,6 @@ export class Running {
 
     /** What the status item says, e.g. `hunk 3 · 61 % · 412 tok/s`. */
     get text(): string {
-        if (this.jobs.size > 1) return `${this.jobs.size} rewrites${this.latest && ` · ${this.latest}`}`;
-        return this.latest || "rewriting";
+        return this.jobs.size > 1 ? `${this.jobs.size} rewrites · ${this.latest}` : this.latest;
     }
 }

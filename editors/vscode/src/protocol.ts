@@ -23,9 +23,13 @@ export type OutcomeName =
     | "refused"
     | "error";
 
+export type Severity = "info" | "warning" | "error";
+
 export interface RewriteResult {
     job: string;
     outcome: OutcomeName;
+    /** How grave it is for the user. */
+    severity: Severity;
     message: string;
     hunks: number;
     conflicts: string[];

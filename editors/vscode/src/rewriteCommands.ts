@@ -6,13 +6,13 @@ import { readHistory, remember } from "./history";
 import { askForLines } from "./moreLines";
 import { offersFor } from "./offers";
 import { type ActionArgument, isActionArgument } from "./protocol";
-import { readOnlyReason } from "./readOnly";
 import type { Rewrites } from "./rewrites";
 import type { Server } from "./server";
 import type { Settings } from "./settings";
-import { nameOf, type Part, type Target, targetOf } from "./target";
+import { type Part, Target, targetOf } from "./target";
 
 const HISTORY = "specd.history";
+const PREPARE_MS = 200; // that the text has not changed for
 
 export class RewriteCommands {
     constructor(
@@ -28,24 +28,18 @@ export class RewriteCommands {
         else await this.byPrompt("selection");
     }
 
-    async byPrompt(part: Part): Promise<void> {
-        const target = await this.target(part);
-        if (target === undefined) return;
-        void this.rewrites.prepare(target);
-        const where = nameOf(target);
-        const asked = await ask(where, this.history(), offersFor(this.server, target));
-        if (asked === undefined) return;
-        if (asked.kind === "run") return this.run(target, asked.suggestion);
-        const lines = await askForLines(where, asked.text);
-        if (lines !== undefined) await this.run(target, { label: lines, instruction: lines.trim() });
+    byPrompt(part: Part): Promise<void> {
+        return this.withTarget(part, async (target) => {
+            const suggestion = await this.suggestion(target);
+            if (suggestion !== undefined) await this.run(target, suggestion);
+        });
     }
 
     /** `specd.again`: what was asked last, here. */
     async again(): Promise<void> {
         const [last] = this.history();
         if (last === undefined) return this.byPrompt("selection");
-        const target = await this.target("selection");
-        if (target !== undefined) await this.run(target, { label: last, instruction: last });
+        await this.withTarget("selection", (target) => this.run(target, { label: last, instruction: last }));
     }
 
     async clearHistory(): Promise<void> {
@@ -54,41 +48,92 @@ export class RewriteCommands {
     }
 
     private async fromAction(argument: ActionArgument): Promise<void> {
-        const client = await this.server.ready();
+        const client = await this.server.awaited();
         if (client === undefined) return;
         const uri = client.protocol2CodeConverter.asUri(argument.uri);
         const document = vscode.workspace.textDocuments.find((one) => one.uri.toString() === uri.toString());
         if (document === undefined) return;
-        const range = client.protocol2CodeConverter.asRange(argument.range);
         const { instruction, comment } = argument;
-        const target: Target = { document, range, version: document.version };
-        await this.run(target, { label: instruction, instruction, ...(comment === undefined ? {} : { comment }) });
+        const offer = { range: client.protocol2CodeConverter.asRange(argument.range), comment, version: document.version };
+        await this.run(new Target(document, undefined), { label: instruction, instruction, offer });
     }
 
-    private async run(target: Target, { instruction, comment, range }: Suggestion): Promise<void> {
-        if (comment === undefined) {
+    /** Ask the user; meanwhile the model reads the text, and reads it again when it has changed. */
+    private async suggestion(target: Target): Promise<Suggestion | undefined> {
+        void this.rewrites.prepare(target);
+        const reading = new Rested(PREPARE_MS, () => void this.rewrites.prepare(target));
+        target.onChange = () => reading.call();
+        try {
+            const asked = await ask(target.name, this.history(), offersFor(this.server, target));
+            if (asked?.kind !== "moreLines") return asked?.suggestion;
+            const lines = await askForLines(target.name, asked.text);
+            return lines === undefined ? undefined : { label: lines, instruction: lines.trim() };
+        } finally {
+            target.onChange = () => undefined;
+            reading.drop();
+        }
+    }
+
+    /** Do what is suggested: at the target, or where the server has offered it. */
+    private async run(asked: Target, { instruction, offer }: Suggestion): Promise<void> {
+        if (offer !== undefined && offer.version !== asked.document.version) {
+            return this.rewrites.fail("the text has changed since this was offered; ask again.");
+        }
+        if (offer?.comment === undefined) {
             await this.kept.update(HISTORY, remember(this.history(), instruction, this.settings().historySize));
         }
-        const extra = { ...(comment === undefined ? {} : { comment }), ...(range === undefined ? {} : { range }) };
-        await this.rewrites.run({ ...target, ...extra }, instruction);
+        const target = offer === undefined ? asked : new Target(asked.document, offer.range ?? asked.range, offer.comment);
+        try {
+            await this.rewrites.run(target, instruction);
+        } finally {
+            asked.dispose();
+            target.dispose();
+        }
     }
 
-    private async target(part: Part): Promise<Target | undefined> {
-        const editor = vscode.window.activeTextEditor;
-        const say = vscode.window.showInformationMessage;
+    /** Do something with what the user points at; it is followed until that is through. */
+    private async withTarget(part: Part, work: (target: Target) => Promise<void>): Promise<void> {
+        const editor = vscode.window.activeTextEditor ?? onlyTextEditor();
         if (editor === undefined || !["file", "untitled"].includes(editor.document.uri.scheme)) {
-            void say("specd: open a file and put the cursor where you want the change.");
-            return undefined;
+            const text = "specd: open a file and put the cursor where you want the change.";
+            return void vscode.window.showInformationMessage(text);
         }
-        const reason = await readOnlyReason(editor.document);
-        if (reason !== undefined) {
-            void vscode.window.showErrorMessage(`specd: ${reason}; nothing was changed.`);
-            return undefined;
+        const target = targetOf(editor, part);
+        try {
+            const reason = await this.rewrites.refusal(editor.document);
+            if (reason === undefined) await work(target);
+            else this.rewrites.fail(reason);
+        } finally {
+            target.dispose();
         }
-        return targetOf(editor, part);
     }
 
     private history(): string[] {
         return readHistory(this.kept.get(HISTORY), this.settings().historySize);
+    }
+}
+
+/** The text that is seen while no text has the keyboard, as beside the walkthrough; undefined if there are several. */
+function onlyTextEditor(): vscode.TextEditor | undefined {
+    const [editor, ...others] = vscode.window.visibleTextEditors.filter((one) => one.document.uri.scheme !== "output");
+    return others.length ? undefined : editor;
+}
+
+/** Calls `work` once `ms` have passed since the last `call`. */
+class Rested {
+    private timer: NodeJS.Timeout | undefined;
+
+    constructor(
+        private readonly ms: number,
+        private readonly work: () => void,
+    ) {}
+
+    call(): void {
+        this.drop();
+        this.timer = setTimeout(this.work, this.ms);
+    }
+
+    drop(): void {
+        clearTimeout(this.timer);
     }
 }

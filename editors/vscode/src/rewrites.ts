@@ -1,7 +1,7 @@
 // Runs rewrites: asks the server, follows them to their one outcome, cancels them, takes them back.
 
 import * as vscode from "vscode";
-import { ExecuteCommandRequest, type LanguageClient, ResponseError } from "vscode-languageclient/node";
+import { ErrorCodes, ExecuteCommandRequest, type LanguageClient, ResponseError } from "vscode-languageclient/node";
 import type { UndoSteps } from "./editPlan";
 import type { HunkView } from "./hunkView";
 import { type Shown, shownOf, shownOfRevert } from "./outcomes";
@@ -18,8 +18,9 @@ import {
 import { readOnlyReason } from "./readOnly";
 import type { Server } from "./server";
 import type { StatusItem } from "./status";
-import { settled, type Target } from "./target";
+import type { Target } from "./target";
 
+const NO_CONNECTION: readonly number[] = [ErrorCodes.PendingResponseRejected, ErrorCodes.ConnectionInactive];
 const CANCEL_PATIENCE_MS = 1500; // then the request itself is cancelled, whatever the server says
 
 export class Rewrites {
@@ -37,8 +38,9 @@ export class Rewrites {
     /** Hear what the server tells of regions and hunks. */
     listen(client: LanguageClient): void {
         client.onNotification(METHODS.region, (region: RegionParams) => {
-            this.running.name(region.job, region.uri);
-            this.view.showRegion(client.protocol2CodeConverter.asUri(region.uri), region);
+            const uri = client.protocol2CodeConverter.asUri(region.uri);
+            this.running.name(region.job, uri.toString());
+            this.view.showRegion(uri, region);
             this.log.debug(`job ${region.job}: ${region.label}`);
         });
         client.onNotification(METHODS.hunk, (hunk: HunkParams) => {
@@ -51,62 +53,63 @@ export class Rewrites {
     /** Let the model read what comes before the instruction, while the user still writes it. */
     async prepare(target: Target): Promise<void> {
         const client = await this.server.ready();
-        if (client === undefined) return;
-        const params = { uri: uriOf(client, target), version: target.document.version, ...rangeOf(client, target) };
+        if (client === undefined || target.isLost) return;
         await client
-            .sendRequest(METHODS.prepare, params)
+            .sendRequest(METHODS.prepare, placeOf(client, target))
             .catch((error: unknown) => this.log.debug(`prepare: ${messageOf(error)}`));
     }
 
-    /** Rewrite; it never throws, and the user sees how it ended. */
-    async run(asked: Target, instruction: string): Promise<void> {
-        const reason = await readOnlyReason(asked.document);
-        if (reason !== undefined) return this.show(failure(`${reason}; nothing was changed.`));
-        const client = await this.server.ready();
-        if (client === undefined) return; // the user was told
-        const target = settled(asked);
-        if (target === undefined) return this.show(failure("the text has changed since you asked; select it again."));
-        const uri = uriOf(client, target);
-        const params: RewriteParams = { uri, instruction, version: target.version, ...rangeOf(client, target) };
-        if (target.comment !== undefined) params.comment = target.comment;
-        this.undo.begin(uri);
-        this.view.begin(target.document.uri);
-        const job = this.running.begin(uri, instruction);
+    /** Why this document is not rewritten now, for the user; undefined if it can be. */
+    async refusal(document: vscode.TextDocument): Promise<string | undefined> {
+        const reason = await readOnlyReason(document);
+        if (reason !== undefined) return `${reason}; nothing was changed.`;
+        const isBusy = this.running.of(document.uri.toString()).length > 0;
+        return isBusy ? "a rewrite of this document is under way; Escape in its text ends it." : undefined;
+    }
+
+    /** Rewrite; it never throws, and the user sees how it ended. It can be cancelled before there is a server too. */
+    async run(target: Target, instruction: string): Promise<void> {
+        const reason = await this.refusal(target.document);
+        if (reason !== undefined) return this.fail(reason);
+        const document = target.document.uri;
+        const job = this.running.begin(document.toString(), instruction, this.server.running ? "rewriting" : "starting");
         const source = new vscode.CancellationTokenSource();
         this.cancels.set(job, source);
         try {
-            this.show(shownOf(await client.sendRequest<RewriteResult>(METHODS.rewrite, params, source.token)));
+            const client = await this.server.awaited(source);
+            if (source.token.isCancellationRequested) this.show(this.endedBy(undefined, job));
+            else if (client !== undefined) await this.send(client, target, job, source.token); // else the user was told
         } catch (error) {
             this.show(this.endedBy(error, job));
         } finally {
             this.cancels.delete(job);
             source.dispose();
-            this.view.end(target.document.uri);
+            this.view.end(document, job.name);
             this.running.end(job);
         }
     }
 
     /** Cancel the rewrites of a document, or all; what is in the text stays. */
     async cancel(document?: vscode.TextDocument): Promise<void> {
-        const client = this.server.running;
-        if (client === undefined) return;
-        const here = document && client.code2ProtocolConverter.asUri(document.uri);
-        const ofHere = here === undefined ? [] : this.running.of(here);
+        const ofHere = document === undefined ? [] : this.running.of(document.uri.toString());
         const jobs = ofHere.length ? ofHere : this.running.of(undefined);
-        for (const job of jobs) {
-            job.isCancelled = true;
-            const by = job.name === undefined ? { uri: job.uri } : { job: job.name };
-            const source = this.cancels.get(job);
-            setTimeout(() => source?.cancel(), CANCEL_PATIENCE_MS);
-            await client
-                .sendRequest(ExecuteCommandRequest.type, { command: "specd.cancel", arguments: [by] })
-                .catch(() => source?.cancel());
-        }
+        await Promise.all(jobs.map((job) => this.cancelJob(job)));
+    }
+
+    private async cancelJob(job: Job): Promise<void> {
+        const source = this.cancels.get(job);
+        const client = this.server.running;
+        if (client === undefined || !job.isSent) return source?.cancel();
+        const by = job.name === undefined ? { uri: job.uri } : { job: job.name };
+        setTimeout(() => source?.cancel(), CANCEL_PATIENCE_MS);
+        await client
+            .sendRequest(ExecuteCommandRequest.type, { command: "specd.cancel", arguments: [by] })
+            .catch(() => source?.cancel());
     }
 
     /** Take back the hunks of the latest rewrite in a document. */
     async revert(document: vscode.TextDocument | undefined): Promise<void> {
-        const client = await this.server.ready();
+        const client = await this.server.awaited();
         if (client === undefined) return;
         const uri = document && client.code2ProtocolConverter.asUri(document.uri);
         if (uri !== undefined) this.undo.begin(uri);
@@ -114,23 +117,43 @@ export class Rewrites {
             const result = await client.sendRequest<RevertResult>(METHODS.revert, uri === undefined ? {} : { uri });
             this.show(shownOfRevert(result));
         } catch (error) {
-            this.show(failure(messageOf(error)));
+            this.fail(messageOf(error));
         }
     }
 
     /** A code action for a hunk that was not applied: the server puts it in, or drops it. */
     async settle(argument: unknown): Promise<void> {
-        const client = await this.server.ready();
+        const client = await this.server.awaited();
+        this.undo.beginAll();
         await client
             ?.sendRequest(ExecuteCommandRequest.type, { command: "specd.conflict", arguments: [argument] })
-            .catch((error: unknown) => this.show(failure(messageOf(error))));
+            .catch((error: unknown) => this.fail(messageOf(error)));
+    }
+
+    /** Ask the server, and show what it answers. */
+    private async send(client: LanguageClient, target: Target, job: Job, token: vscode.CancellationToken): Promise<void> {
+        if (target.isLost) return this.fail(`the lines that you asked for are gone; ${kept(job)}.`);
+        const params: RewriteParams = { ...placeOf(client, target), instruction: job.instruction };
+        if (target.comment !== undefined) params.comment = target.comment;
+        const { uri } = params;
+        this.undo.begin(uri);
+        this.view.begin(target.document.uri);
+        this.running.sent(job);
+        this.show(shownOf(await client.sendRequest<RewriteResult>(METHODS.rewrite, params, token)));
+    }
+
+    /** Tell the user that it came to nothing, and why. */
+    fail(reason: string): void {
+        this.show(failure(reason));
     }
 
     private endedBy(error: unknown, job: Job): Shown {
-        if (error instanceof ResponseError && error.code === REQUEST_CANCELLED) {
-            const kept = `cancelled; ${job.hunks} ${job.hunks === 1 ? "hunk stays" : "hunks stay"}`;
-            const told = /^cancelled/.test(error.message) ? error.message : kept;
+        if (error === undefined || (error instanceof ResponseError && error.code === REQUEST_CANCELLED)) {
+            const told = error !== undefined && /^cancelled/.test(error.message) ? error.message : `cancelled; ${kept(job)}`;
             return { level: "status", text: `specd: ${told}`, canRevert: false };
+        }
+        if (this.server.running === undefined || isOfConnection(error)) {
+            return failure("the language server has gone; what it has changed so far stays, and undo takes it back.");
         }
         return failure(messageOf(error));
     }
@@ -149,6 +172,16 @@ export class Rewrites {
     }
 }
 
+function kept({ hunks }: Job): string {
+    if (!hunks) return "nothing was changed";
+    return `${hunks} ${hunks === 1 ? "hunk" : "hunks"} applied so far ${hunks === 1 ? "stays" : "stay"}`;
+}
+
+/** Whether a request was not answered because the server has gone. */
+function isOfConnection(error: unknown): boolean {
+    return error instanceof ResponseError && NO_CONNECTION.includes(error.code);
+}
+
 function failure(message: string): Shown {
     return { level: "error", text: `specd: ${message}`, canRevert: false };
 }
@@ -157,10 +190,9 @@ function messageOf(error: unknown): string {
     return error instanceof Error ? error.message : String(error);
 }
 
-function uriOf(client: LanguageClient, target: Target): string {
-    return client.code2ProtocolConverter.asUri(target.document.uri);
-}
-
-function rangeOf(client: LanguageClient, { range }: Target): Pick<RewriteParams, "range"> {
-    return range === undefined ? {} : { range: client.code2ProtocolConverter.asRange(range) };
+/** Where, in the text as it is now. */
+function placeOf(client: LanguageClient, { document, range }: Target): Omit<RewriteParams, "instruction"> {
+    const uri = client.code2ProtocolConverter.asUri(document.uri);
+    const at = range === undefined ? {} : { range: client.code2ProtocolConverter.asRange(range) };
+    return { uri, version: document.version, ...at };
 }

@@ -19,10 +19,15 @@ def total_area(grids: list[Grid]) -> int:
     return sum(grid.area() for grid in grids)
 
 
-# Select all, run "specd: Rewrite with LLM...", and ask: rename Grid to Mesh
+# Run "specd: Rewrite with LLM..." and ask: rename Grid to Mesh
 `;
 
+/** All of it is selected. It stands beside what is no text, such as the walkthrough, so that both can be seen. */
 export async function openSample(): Promise<void> {
     const document = await vscode.workspace.openTextDocument({ language: "python", content: SAMPLE });
-    await vscode.window.showTextDocument(document);
+    const isBeside = vscode.window.activeTextEditor === undefined && vscode.window.tabGroups.activeTabGroup.tabs.length > 0;
+    await vscode.window.showTextDocument(document, {
+        viewColumn: isBeside ? vscode.ViewColumn.Beside : vscode.ViewColumn.Active,
+        selection: new vscode.Range(0, 0, document.lineCount, 0),
+    });
 }

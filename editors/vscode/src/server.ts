@@ -1,18 +1,23 @@
-// The language server's life: found, started, started anew when settings change, and said to the user where it fails.
+// The language server's life: found, started, started anew when it dies or settings change, and said to the user where it
+// fails.
 
-import { accessSync, constants, statSync } from "node:fs";
-import { homedir } from "node:os";
 import * as vscode from "vscode";
 import { type LanguageClient, RevealOutputChannelOn, State } from "vscode-languageclient/node";
 import type { EditApplier } from "./applyEdit";
 import { type Channels, makeClient } from "./client";
-import { expand, find, type Machine } from "./executable";
+import { expand, find } from "./executable";
+import { machine } from "./machine";
+import { Deaths, within } from "./patience";
 import type { ProgressValue } from "./progress";
+import { ServerProcess } from "./serverProcess";
 import { type Settings, serverOptions } from "./settings";
+import { waitedFor } from "./waiting";
 
 export type ServerState = "stopped" | "starting" | "running" | "failed";
 
-const INSTALL = "pip install specd, or name the command in the setting specd.path";
+const INSTALL = "install specd (pip install . in a clone of it), or name the command in the setting specd.path";
+
+const LAST_WORDS_MS = 500; // its end is seen a little later than that of the connection
 
 export class Server implements vscode.Disposable {
     readonly onDidChangeState: vscode.Event<ServerState>;
@@ -21,8 +26,11 @@ export class Server implements vscode.Disposable {
     onProgress: (token: string, value: ProgressValue) => void = () => {};
     problem = "";
     private client: LanguageClient | undefined;
+    private process: ServerProcess | undefined;
     private current: ServerState = "stopped";
     private starting: Promise<LanguageClient | undefined> | undefined;
+    private isOver = false;
+    private readonly deaths = new Deaths();
     private readonly changed = new vscode.EventEmitter<ServerState>();
 
     constructor(
@@ -38,10 +46,20 @@ export class Server implements vscode.Disposable {
     }
 
     /** The client, started if need be; undefined if it cannot be, after the user was told why. */
-    async ready(): Promise<LanguageClient | undefined> {
-        if (this.client !== undefined && this.current === "running") return this.client;
-        this.starting ??= this.start().finally(() => (this.starting = undefined));
+    ready(): Promise<LanguageClient | undefined> {
+        if (this.running !== undefined) return Promise.resolve(this.running);
+        if (this.starting === undefined) {
+            const starting = this.start().finally(() => {
+                if (this.starting === starting) this.starting = undefined;
+            });
+            this.starting = starting;
+        }
         return this.starting;
+    }
+
+    /** `ready` for a user who waits for it: that is shown, and undefined comes too as soon as `source` is cancelled. */
+    async awaited(source = new vscode.CancellationTokenSource()): Promise<LanguageClient | undefined> {
+        return this.running ?? waitedFor(this.ready(), "specd: the language server is starting", source);
     }
 
     /** The client if it runs; it is not started. */
@@ -50,15 +68,29 @@ export class Server implements vscode.Disposable {
     }
 
     async restart(): Promise<void> {
+        this.deaths.forget();
         await this.stop();
-        await this.ready();
+        await this.awaited();
     }
 
+    /** Stop it, or give its start up. */
     async stop(): Promise<void> {
-        const client = this.client;
-        this.client = undefined;
-        await client?.dispose(3000).catch((error: unknown) => this.channels.log.warn(String(error)));
-        this.become("stopped");
+        const { client, process } = this;
+        this.client = this.process = this.starting = undefined;
+        try {
+            if (client?.needsStop()) await client.dispose(3000);
+        } catch (error) {
+            this.channels.log.debug(`stop: ${String(error)}`); // it was starting, or does not answer
+        } finally {
+            process?.stop();
+        }
+        if (this.client === undefined) this.become("stopped");
+    }
+
+    /** The end of the extension: it stops and is not started again. */
+    async close(): Promise<void> {
+        this.isOver = true;
+        await this.stop();
     }
 
     dispose(): void {
@@ -66,16 +98,39 @@ export class Server implements vscode.Disposable {
     }
 
     private async start(): Promise<LanguageClient | undefined> {
-        await this.stop();
+        if (this.isOver) return undefined;
         const settings = this.settings();
         const command = find(settings.path, machine());
         if (command === undefined) {
             return this.fail(`the command ${JSON.stringify(settings.path)} was not found; ${INSTALL}.`);
         }
-        const args = settings.args.map((word) => expand(word, machine()));
-        this.channels.log.info(`starting ${command} ${args.join(" ")}`);
+        const words = [command, ...settings.args.map((word) => expand(word, machine()))];
+        this.channels.log.info(`starting ${words.join(" ")}`);
         this.become("starting");
-        const client = makeClient({ command, args }, this.channels, {
+        const client = this.makeClient(words, settings);
+        this.client = client;
+        this.onClient(client);
+        try {
+            const { startTimeout } = settings;
+            await within(client.start(), startTimeout, () => new Late(startTimeout));
+        } catch (error) {
+            const why = await this.whyNot(words.join(" "), error);
+            return client === this.client ? this.fail(why) : this.ready(); // else its start was given up, for another
+        }
+        if (client !== this.client) return this.ready();
+        this.problem = "";
+        this.become("running");
+        return client;
+    }
+
+    private makeClient([command = "", ...args]: string[], settings: Settings): LanguageClient {
+        const run = async () => {
+            const started = await ServerProcess.start(command, args, machine().folder);
+            if (client === this.client) this.process = started;
+            else started.stop();
+            return started.child;
+        };
+        const client: LanguageClient = makeClient(run, this.channels, {
             initializationOptions: serverOptions(settings),
             revealOutputChannelOn: RevealOutputChannelOn.Never,
             initializationFailedHandler: () => false,
@@ -88,23 +143,33 @@ export class Server implements vscode.Disposable {
                 },
             },
         });
-        client.onDidChangeState(({ newState }) => {
-            if (client !== this.client) return;
-            this.become(newState === State.Running ? "running" : newState === State.Starting ? "starting" : "stopped");
+        client.onDidChangeState(({ oldState, newState }) => {
+            const hasDied = oldState === State.Running && newState === State.Stopped;
+            if (hasDied && client === this.client) void this.bury();
         });
-        this.client = client;
-        this.onClient(client);
-        try {
-            await client.start();
-        } catch (error) {
-            return this.fail(`${command} did not start as a language server: ${String(error)}`);
-        }
-        this.problem = "";
-        this.become("running");
         return client;
     }
 
+    /** It has ended by itself: it is started again, so that the lightbulb works, unless it dies again and again. */
+    private async bury(): Promise<void> {
+        await this.stop();
+        this.channels.log.warn("the language server has ended");
+        if (this.deaths.isWorthAStart(Date.now())) await this.ready();
+        else this.fail(`the language server has gone: ${this.deaths.words}. Its log says more.`);
+    }
+
+    private async whyNot(words: string, error: unknown): Promise<string> {
+        if (error instanceof Late) return `\`${words}\` ${error.message}. Try again, or raise specd.startTimeout.`;
+        const ended = await this.process?.ended(LAST_WORDS_MS);
+        const how = ended === undefined ? `: ${String(error)}` : `, but ended ${ended}`;
+        return `\`${words}\` did not start as a language server${how}. Run it in a shell, or see specd.path and specd.args.`;
+    }
+
     private fail(problem: string): undefined {
+        const { client, process } = this;
+        this.client = this.process = undefined;
+        process?.stop();
+        void client?.dispose().catch(() => undefined); // it never ran
         this.problem = problem;
         this.channels.log.error(problem);
         this.become("failed");
@@ -114,7 +179,7 @@ export class Server implements vscode.Disposable {
 
     private async offerHelp(problem: string): Promise<void> {
         const chosen = await vscode.window.showErrorMessage(`specd: ${problem}`, "Open Settings", "Show Log", "Try Again");
-        if (chosen === "Open Settings") await vscode.commands.executeCommand("workbench.action.openSettings", "specd.path");
+        if (chosen === "Open Settings") await vscode.commands.executeCommand("workbench.action.openSettings", "@ext:specd.specd");
         if (chosen === "Show Log") this.channels.log.show();
         if (chosen === "Try Again") await this.restart();
     }
@@ -125,21 +190,9 @@ export class Server implements vscode.Disposable {
     }
 }
 
-function machine(): Machine {
-    return {
-        env: process.env,
-        home: homedir(),
-        folder: vscode.workspace.workspaceFolders?.[0]?.uri.fsPath,
-        isExecutable: isExecutable,
-        isWindows: process.platform === "win32",
-    };
-}
-
-function isExecutable(file: string): boolean {
-    try {
-        accessSync(file, process.platform === "win32" ? constants.F_OK : constants.X_OK);
-        return statSync(file).isFile();
-    } catch {
-        return false;
+/** The server has not answered yet. */
+class Late extends Error {
+    constructor(seconds: number) {
+        super(`did not answer within ${seconds} s`);
     }
 }

@@ -7,6 +7,8 @@ export interface Settings {
     args: string[];
     model: string;
     warm: boolean;
+    /** Seconds that the language server may take to start. */
+    startTimeout: number;
     /** Name to instruction; empty: the daemon's own. */
     presets: Record<string, string>;
     review: Review;
@@ -21,6 +23,7 @@ export const DEFAULTS: Settings = {
     args: ["lsp"],
     model: "",
     warm: true,
+    startTimeout: 20,
     presets: {},
     review: "apply",
     marks: true,
@@ -35,6 +38,7 @@ const CHECKS: { [key in keyof Settings]: Check } = {
     args: ["a list of words", (value) => Array.isArray(value) && value.every((word) => typeof word === "string")],
     model: ["a folder or a name", (value) => typeof value === "string"],
     warm: ["true or false", (value) => typeof value === "boolean"],
+    startTimeout: ["a number of seconds from 1 to 600", (value) => within(value, 1, 600)],
     presets: ["an object of names and instructions", isPresets],
     review: ["apply or hunks", (value) => value === "apply" || value === "hunks"],
     marks: ["true or false", (value) => typeof value === "boolean"],

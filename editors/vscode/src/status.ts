@@ -32,6 +32,12 @@ export class StatusItem implements vscode.Disposable {
         this.update();
     }
 
+    /** What was told is of no interest any more. */
+    forget(): void {
+        clearTimeout(this.timer);
+        this.outcome = "";
+    }
+
     update(): void {
         const state = this.state();
         this.item.backgroundColor = undefined;
@@ -42,10 +48,10 @@ export class StatusItem implements vscode.Disposable {
         } else if (state === "failed") {
             this.say("$(warning) specd", this.problem());
             this.item.backgroundColor = new vscode.ThemeColor("statusBarItem.warningBackground");
-        } else if (state === "starting") {
-            this.say("$(loading~spin) specd", "specd is starting");
         } else if (this.outcome) {
             this.say(this.outcome, "How the last rewrite ended. Click for more.");
+        } else if (state === "starting") {
+            this.say("$(loading~spin) specd", "specd is starting");
         } else {
             this.say("$(pencil) specd", state === "running" ? "specd is ready. Click for its status." : "specd is not running.");
         }

@@ -14,7 +14,7 @@ export async function showStatus(server: Server, log: vscode.LogOutputChannel): 
 }
 
 async function describe(server: Server): Promise<string[]> {
-    const client = server.state === "starting" ? await server.ready() : server.running;
+    const client = server.state === "starting" ? await server.awaited() : server.running;
     if (client === undefined) return [`the language server is ${server.state}.`, ...(server.problem ? [server.problem] : [])];
     const version = client.initializeResult?.serverInfo?.version ?? "?";
     const lines = [`the language server ${version} runs.`];

@@ -1,38 +1,71 @@
-// What is to be rewritten: fixed when the user asks for it, and looked at again when the instruction is there.
+// What is to be rewritten: fixed when the user asks for it, and followed through the text's changes until it is sent.
 
 import * as vscode from "vscode";
+import { changesOf } from "./changes";
+import { type Lines, movedRegion } from "./marks";
 
 export type Part = "selection" | "file";
 
-export interface Target {
-    readonly document: vscode.TextDocument;
-    /** undefined: the whole document; empty: the smallest definition around it. */
-    readonly range: vscode.Range | undefined;
-    readonly version: number;
-    readonly comment?: number;
+export class Target implements vscode.Disposable {
+    /** Called after each change of the text. */
+    onChange: () => void = () => {};
+    private lines: Lines | undefined; // undefined: the whole document
+    private commentLine: Lines | undefined;
+    private readonly isDefinition: boolean;
+    private readonly following: vscode.Disposable;
+
+    /** range: undefined for the whole document, empty for the smallest definition around it. comment: a line. */
+    constructor(readonly document: vscode.TextDocument, range: vscode.Range | undefined, comment?: number) {
+        this.lines = range && linesOf(range);
+        this.isDefinition = range?.isEmpty ?? false;
+        this.commentLine = comment === undefined ? undefined : { start: comment, end: comment + 1 };
+        this.following = vscode.workspace.onDidChangeTextDocument((event) => {
+            if (event.document !== document || !event.contentChanges.length) return;
+            for (const change of changesOf(event)) {
+                this.lines &&= movedRegion(this.lines, change);
+                this.commentLine &&= movedRegion(this.commentLine, change);
+            }
+            this.onChange();
+        });
+    }
+
+    /** Whole lines in the text as it is now, empty for a definition; undefined for the whole document. */
+    get range(): vscode.Range | undefined {
+        const { lines } = this;
+        return lines && new vscode.Range(lines.start, 0, this.isDefinition ? lines.start : lines.end, 0);
+    }
+
+    /** The line of a comment that asks for this, if it is still there. */
+    get comment(): number | undefined {
+        const line = this.commentLine;
+        return line && line.end > line.start ? line.start : undefined;
+    }
+
+    /** Whether it is no more: the document is closed, or the lines are deleted. */
+    get isLost(): boolean {
+        return this.document.isClosed || (this.lines !== undefined && this.lines.end <= this.lines.start);
+    }
+
+    /** In the prompt's words: `lines 4-12 of shapes.py`. */
+    get name(): string {
+        const name = this.document.uri.path.split("/").pop() || "this document";
+        if (this.lines === undefined) return `all of ${name}`;
+        const { start, end } = this.lines;
+        if (this.isDefinition) return `the definition at line ${start + 1} of ${name}`;
+        return end - start > 1 ? `lines ${start + 1}-${end} of ${name}` : `line ${start + 1} of ${name}`;
+    }
+
+    /** Follow the text no longer. */
+    dispose(): void {
+        this.following.dispose();
+    }
 }
 
-export function targetOf(editor: vscode.TextEditor, part: Part): Target {
-    const { document, selection } = editor;
-    const range = part === "file" ? undefined : new vscode.Range(selection.start, selection.end);
-    return { document, range, version: document.version };
+export function targetOf({ document, selection }: vscode.TextEditor, part: Part): Target {
+    return new Target(document, part === "file" ? undefined : selection);
 }
 
-/** The target in the text as it is now; undefined if the text has changed and nobody knows where it is. */
-export function settled(target: Target): Target | undefined {
-    const { document, range } = target;
-    if (document.isClosed) return undefined;
-    if (range === undefined || document.version === target.version) return { ...target, version: document.version };
-    const editor = vscode.window.visibleTextEditors.find((one) => one.document === document);
-    return editor && targetOf(editor, "selection");
-}
-
-/** What is asked for, in the prompt's words: `lines 4-12 of shapes.py`. */
-export function nameOf({ document, range }: Target): string {
-    const name = document.uri.path.split("/").pop() || "this document";
-    if (range === undefined) return `all of ${name}`;
-    if (range.isEmpty) return `the definition at line ${range.start.line + 1} of ${name}`;
-    const last = range.end.line + (range.end.character > 0 || range.isSingleLine ? 1 : 0);
-    const first = range.start.line + 1;
-    return last > first ? `lines ${first}-${last} of ${name}` : `line ${first} of ${name}`;
+/** The lines that a range has something of; a selection that ends at a line's beginning has nothing of that line. */
+function linesOf({ start, end, isSingleLine }: vscode.Range): Lines {
+    return { start: start.line, end: end.character > 0 || isSingleLine ? end.line + 1 : end.line };
 }

@@ -5,6 +5,7 @@ import path from "node:path";
 import { type Browser, chromium } from "playwright-core";
 import { CodeServer } from "./codeServer";
 import { Home } from "./home";
+import { PATIENCE } from "./patience";
 import { Window } from "./window";
 
 const CHROMIUM_FLAGS = [
@@ -40,7 +41,7 @@ export async function setUp(prepare: (home: Home) => void = () => {}): Promise<B
     const address = await server.start();
     const browser = await chromium.launch({ executablePath: given("CHROMIUM"), headless: true, args: CHROMIUM_FLAGS });
     const page = await browser.newPage({ viewport: { width: 960, height: 600 } });
-    page.setDefaultTimeout(30_000);
+    page.setDefaultTimeout(30_000 * PATIENCE);
     const window = new Window(page);
     await window.open(address);
     return { home, server, browser, window };

@@ -1,9 +1,11 @@
 // A user's home for the tests: settings, a workspace, a daemon of its own that says what a replay tells it to.
 
+import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { PATIENCE } from "./patience";
 
 export const GRID = `class Grid:
     def __init__(self, width, height):
@@ -109,6 +111,26 @@ export class Home {
 
     read(name: string): string {
         return readFileSync(join(this.work, name), "utf8");
+    }
+
+    /** Wait until a file holds `text`. */
+    async waitFor(name: string, text: string, seconds = 10): Promise<void> {
+        const end = Date.now() + seconds * 1000 * PATIENCE;
+        while (this.read(name) !== text && Date.now() < end) await new Promise((resolve) => setTimeout(resolve, 50));
+        assert.equal(this.read(name), text);
+    }
+
+    /** The processes of language servers that run in this home, the eldest first. */
+    languageServers(): number[] {
+        const isOurs = (pid: string): boolean => {
+            try {
+                const [words, variables] = ["cmdline", "environ"].map((name) => readFileSync(`/proc/${pid}/${name}`, "utf8").split("\0"));
+                return !!words?.includes("lsp") && !!variables?.includes(`XDG_RUNTIME_DIR=${this.env["XDG_RUNTIME_DIR"]}`);
+            } catch {
+                return false; // it has gone
+            }
+        };
+        return readdirSync("/proc").filter((name) => /^\d+$/.test(name)).filter(isOurs).map(Number);
     }
 
     close(): void {

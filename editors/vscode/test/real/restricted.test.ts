@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { type Bench, setUp, tearDown, withPicture } from "./bench";
 import { GRID, MESH } from "./home";
+import { PATIENCE } from "./patience";
 
-describe("Restricted Mode in VS Code", { timeout: 300_000 }, () => {
+describe("Restricted Mode in VS Code", { timeout: 300_000 * PATIENCE }, () => {
     let bench: Bench;
 
     before(async () => {

@@ -4,16 +4,18 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { type Bench, picture, setUp, tearDown, withPicture } from "./bench";
 import { GRID, MESH } from "./home";
-import { shown } from "./window";
+import { PATIENCE } from "./patience";
+import { HUNK, REGION, shown } from "./window";
 
 const FILE = "grid.py";
 
-describe("rewrites in VS Code", { timeout: 600_000 }, () => {
+describe("rewrites in VS Code", { timeout: 600_000 * PATIENCE }, () => {
     let bench: Bench;
 
     before(async () => {
         bench = await setUp();
         bench.home.write(FILE, GRID);
+        bench.home.write("other.py", "# nothing\n");
         await bench.window.openFile(FILE);
         await bench.window.waitForText(GRID);
     });
@@ -54,6 +56,47 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
         await picture(bench, "actions");
         await window.page.click(".action-widget :text('Rewrite: Simplify')");
         await window.waitForText(GRID.replace("Grid(n, n)", "Mesh(n, n)"), "the new lines");
+    }));
+
+    test("region and hunks are seen again after a look at another file", withPicture(() => bench, async ({ window }) => {
+        await window.selectAll();
+        await window.ask("rename Grid to Mesh carefully");
+        await window.waitForText((text) => text.includes("Mesh"), "the first hunk");
+        await window.waitForLit(REGION, 21);
+        await window.openFile("other.py");
+        await window.waitForLit(REGION, 0);
+        await window.openFile(FILE);
+        await window.waitForLit(REGION, 21);
+        await window.waitForStatus(/hunks, .* s \(/);
+        await window.waitForLit(REGION, 0);
+        await window.openFile("other.py");
+        await window.waitForLit(HUNK, 0);
+        await window.openFile(FILE);
+        await window.waitForLit(HUNK, 4);
+    }));
+
+    test("a look at the text does not close the prompt, and its lines are found after typing above", withPicture(() => bench, async ({ window }) => {
+        await window.goTo(11);
+        await window.press("Shift+ArrowDown", "Shift+ArrowDown");
+        await window.command("specd: Rewrite with LLM...");
+        await window.page.waitForSelector(".quick-input-title:has-text('Rewrite lines 11-12 of grid.py')");
+        await window.page.keyboard.type("rename Grid ");
+        await window.goTo(1);
+        await window.page.keyboard.type("# mine\n");
+        await window.page.click(".quick-input-widget input[type=text]");
+        await window.press("End");
+        await window.page.keyboard.type("to Mesh");
+        await window.press("Enter");
+        await window.waitForText(`# mine\n${GRID.replace("Grid(n, n)", "Mesh(n, n)")}`, "the new line");
+    }));
+
+    test("a second rewrite of a text is refused while the first one runs", withPicture(() => bench, async ({ window }) => {
+        await window.selectAll();
+        await window.ask("rename Grid to Mesh carefully");
+        await window.waitForText((text) => text.includes("Mesh"), "the first hunk");
+        await window.command("specd: Rewrite Again (Last Instruction)");
+        await window.notification(/a rewrite of this document is under way; Escape in its text ends it/);
+        await window.waitForText(MESH, "the new text", 60);
     }));
 
     test("Escape cancels: what is there stays, nothing follows, and revert takes it back", withPicture(() => bench, async ({ window }) => {
@@ -107,6 +150,24 @@ describe("rewrites in VS Code", { timeout: 600_000 }, () => {
             const both = hunks(next) !== hunks(text) && typed(next) !== typed(text);
             assert.ok(!both, `one undo took typing and hunks:\n${next}\n->\n${text}`);
         }
+    }));
+
+    test("saves in mid-stream, and a look elsewhere, leave it one undo and one redo", withPicture(() => bench, async ({ window }) => {
+        await window.selectAll();
+        await window.ask("rename Grid to Mesh carefully");
+        await window.waitForText((text) => text.includes("class Mesh"), "the first hunk");
+        await window.focus();
+        await window.press("Control+s");
+        await window.openFile("other.py");
+        await window.waitForStatus(/hunks, .* s \(/);
+        await window.openFile(FILE);
+        await window.waitForText(MESH, "the new text");
+        await window.press("Control+z");
+        await window.waitForText(GRID, "the old text after one undo", 5);
+        await window.press("Control+Shift+z");
+        await window.waitForText(MESH, "the new text after one redo", 5);
+        await window.press("Control+z", "Control+s");
+        await bench.home.waitFor(FILE, GRID);
     }));
 
     test("typing after a rewrite is undone without it", withPicture(() => bench, async ({ window }) => {

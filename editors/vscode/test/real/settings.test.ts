@@ -1,14 +1,17 @@
 // What is refused, and what settings change, in a real VS Code; at the end the bundled model in place of the replay.
 
 import assert from "node:assert/strict";
+import { renameSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { type Bench, picture, setUp, tearDown, withPicture } from "./bench";
 import { GRID, MESH } from "./home";
+import { PATIENCE } from "./patience";
 import { shown } from "./window";
 
 const FILE = "grid.py";
 
-describe("settings and refusals in VS Code", { timeout: 600_000 }, () => {
+describe("settings and refusals in VS Code", { timeout: 600_000 * PATIENCE }, () => {
     let bench: Bench;
 
     before(async () => {
@@ -65,7 +68,7 @@ describe("settings and refusals in VS Code", { timeout: 600_000 }, () => {
 
     test("a command that is not there is said, with what to do", withPicture(() => bench, async ({ window, home }) => {
         home.machineSettings({ "specd.path": "/nowhere/specd" });
-        await window.notification(/"\/nowhere\/specd" was not found; pip install specd/);
+        await window.notification(/"\/nowhere\/specd" was not found; install specd \(pip install \. in a clone of it\)/);
         await window.dismissNotifications();
         await window.restarted(() => home.machineSettings());
         await window.command("specd: Show Status");
@@ -80,17 +83,64 @@ describe("settings and refusals in VS Code", { timeout: 600_000 }, () => {
         await window.dismissNotifications();
     }));
 
-    test("the bundled model rewrites the sample", { timeout: 300_000 }, withPicture(() => bench, async ({ window, home }) => {
+    test("line ends, a byte order mark and characters of any width stay as they are on the disk", withPicture(() => bench, async ({ window, home }) => {
+        const texts = { "crlf.py": GRID.replaceAll("\n", "\r\n"), "marked.py": `\ufeff${GRID}`, "wide.py": `# \u{1f600} e\u0301 Grid\n${GRID}# \u{1f600}Grid` };
+        for (const [name, text] of Object.entries(texts)) {
+            home.write(name, text);
+            await window.openFile(name);
+            await window.selectAll();
+            await window.ask("rename Grid to Mesh");
+            await window.waitForText((now) => now.includes("class Mesh") && !now.includes("Grid"), "the new text");
+            await window.focus();
+            await window.press("Control+s");
+            await home.waitFor(name, text.replaceAll("Grid", "Mesh"));
+        }
+    }));
+
+    test("a file that is renamed in mid-stream keeps its whole lines, and it is said", withPicture(() => bench, async ({ window, home }) => {
+        home.write("before.py", GRID);
+        await window.openFile("before.py");
+        await window.selectAll();
+        await window.ask("rename Grid to Mesh carefully");
+        await window.waitForText((text) => text.includes("Mesh"), "the first hunk");
+        renameSync(join(home.work, "before.py"), join(home.work, "after.py"));
+        await window.waitForStatus(/hunks, .* s \(|cancelled \(the document was closed\)/, 60);
+        const text = await window.text();
+        assert.equal(text.replaceAll("Mesh", "Grid"), shown(GRID));
+        await window.command("File: Revert File");
+    }));
+
+    test("the bundled model rewrites the sample", { timeout: 300_000 * PATIENCE }, withPicture(() => bench, async ({ window, home }) => {
         home.bundled();
         await window.command("specd: Open a Sample");
         const before = await window.waitForText((text) => text.includes("def square(side: int) -> Grid:"), "the sample");
         await window.selectAll();
+        await window.waitForIdle();
         await window.ask("rename Grid to Mesh");
-        const after = await window.waitForText((text) => text.includes("class Mesh:"), "the model's rewrite", 240);
+        const outcome = await window.waitForStatus(/hunks?, .* s \(|changed|stay|error/, 240);
+        const after = await window.text();
+        assert.ok(after.includes("class Mesh:"), `the model's rewrite, and not: ${outcome}\n${after}`);
         assert.ok(after.includes("def square(side: int) -> "), "the rest is there");
-        await window.waitForStatus(/hunks?, .* s/, 120);
         await window.focus();
         await window.press("Control+z");
         await window.waitForText(before, "the sample after one undo");
+    }));
+
+    test("the walkthrough's links lead to a first rewrite, by the bundled model", withPicture(() => bench, async ({ window }) => {
+        await window.command("Welcome: Open Walkthrough...");
+        await window.page.waitForSelector(".quick-input-list .monaco-list-row");
+        await window.page.keyboard.type("Rewrite code with specd");
+        await window.page.click(".quick-input-list .monaco-list-row:has-text('Rewrite code with specd')");
+        await window.page.click(".getting-started-step :text('Is it there?')");
+        await window.notification(/the language server .* runs/);
+        await window.dismissNotifications();
+        await window.page.click(".getting-started-step:has-text('Rewrite something')");
+        await window.page.click(".getting-started-step :text('Open a sample')");
+        await window.page.waitForSelector(".editor-group-container.active .tab.active[data-resource-name^='Untitled']");
+        await window.page.click(".getting-started-step :text('Rewrite with LLM')");
+        await window.page.waitForSelector(".quick-input-title:has-text('Rewrite lines 1-18 of Untitled')");
+        await window.page.keyboard.type("rename Grid to Mesh");
+        await window.press("Enter");
+        await window.page.waitForSelector(".view-line:has-text('class Mesh')");
     }));
 });

@@ -2,7 +2,11 @@
 
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
+import { PATIENCE } from "./patience";
 
+// Backgrounds of what is being rewritten, and of hunks, in the theme of the tests.
+export const REGION = "rgba(253, 255, 0, 0.2)";
+export const HUNK = "rgba(155, 185, 85, 0.2)";
 const EDITOR = ".editor-group-container.active .editor-instance .monaco-editor";
 
 export class Window {
@@ -10,8 +14,8 @@ export class Window {
 
     async open(address: string): Promise<void> {
         await this.page.goto(address);
-        await this.page.waitForSelector(".monaco-workbench .statusbar", { timeout: 120_000 });
-        await this.page.waitForSelector("#specd\\.specd\\.specd\\.status", { timeout: 120_000 });
+        await this.page.waitForSelector(".monaco-workbench .statusbar", { timeout: 120_000 * PATIENCE });
+        await this.page.waitForSelector("#specd\\.specd\\.specd\\.status", { timeout: 120_000 * PATIENCE });
     }
 
     async openFile(name: string): Promise<void> {
@@ -20,10 +24,17 @@ export class Window {
         await this.focus();
     }
 
-    /** Put the keyboard into the text. */
+    /** Put the keyboard into the text; a key is lost where VS Code is still busy with the one before. */
     async focus(): Promise<void> {
-        await this.page.keyboard.press("Control+1");
-        await this.page.waitForSelector(`${EDITOR}.focused`);
+        const isFocused = (): Promise<boolean> => this.page.locator(`${EDITOR}.focused`).isVisible();
+        for (let tries = 0; tries < 10; tries++) {
+            await this.page.keyboard.press("Control+1");
+            for (let waited = 0; waited < 3000; waited += 50) {
+                if (await isFocused()) return;
+                await this.page.waitForTimeout(50);
+            }
+        }
+        assert.fail("the text does not take the keyboard");
     }
 
     /** Run a command by the palette. */
@@ -90,6 +101,22 @@ export class Window {
             });
     }
 
+    /** How many lines on the screen have a background of this colour. */
+    async lit(colour: string): Promise<number> {
+        return this.page.evaluate(
+            ([wanted, editor]) =>
+                [...document.querySelectorAll(`${editor} .view-overlays .cdr`)].filter(
+                    (one) => getComputedStyle(one).backgroundColor === wanted,
+                ).length,
+            [colour, EDITOR],
+        );
+    }
+
+    async waitForLit(colour: string, count: number): Promise<void> {
+        const read = async (): Promise<string> => String(await this.lit(colour));
+        await this.until(`${count} lines of ${colour}`, read, (lines) => lines === String(count), 10);
+    }
+
     async status(): Promise<string> {
         return (await this.page.locator("#specd\\.specd\\.specd\\.status").innerText()).trim();
     }
@@ -98,13 +125,18 @@ export class Window {
         return this.until(`status ${pattern}`, () => this.status(), (text) => pattern.test(text), seconds);
     }
 
+    /** The language server is ready, and nothing is told of an earlier rewrite any more. */
+    async waitForIdle(): Promise<void> {
+        await this.page.waitForSelector("#specd\\.specd\\.specd\\.status .codicon-pencil");
+    }
+
     /** The language server stops and starts because of `cause`. */
     async restarted(cause: () => void): Promise<void> {
         const item = "#specd\\.specd\\.specd\\.status";
         const starting = this.page.waitForSelector(`${item} .codicon-loading`);
         cause();
         await starting;
-        await this.page.waitForSelector(`${item} .codicon-pencil`);
+        await this.waitForIdle();
     }
 
     async waitForStatusBar(pattern: RegExp, seconds = 10): Promise<string> {
@@ -144,7 +176,7 @@ export class Window {
     }
 
     private async until(what: string, read: () => Promise<string>, holds: (text: string) => boolean, seconds: number): Promise<string> {
-        const end = Date.now() + seconds * 1000;
+        const end = Date.now() + seconds * 1000 * PATIENCE;
         let text = await read();
         while (!holds(text)) {
             if (Date.now() > end) assert.fail(`waited ${seconds} s for ${what}; there is:\n${text}`);

@@ -89,3 +89,40 @@ test("the mark at a line is the one that has it", () => {
     const marks = marked(mark(0, 2, 4), mark(1, 8, 8));
     assert.deepEqual([1, 2, 3, 4, 8].map((line) => marks.at(line)?.number), [undefined, 0, 0, undefined, 1]);
 });
+
+const regionsOf = (...changes: Change[]): [number, number][] => {
+    const marks = new Marks();
+    marks.begin("j", { start: 5, end: 8 }, 1);
+    changes.forEach((one, index) => marks.change(2 + index, [one]));
+    return marks.regions.map(({ start, end }) => [start, end]);
+};
+
+test("a region moves with the text above it, and grows and shrinks with its own", () => {
+    assert.deepEqual(regionsOf(change([1, 3], [1, 3], "\nx\n")), [[7, 10]]);
+    assert.deepEqual(regionsOf(change([6, 0], [7, 0], "")), [[5, 7]]);
+    assert.deepEqual(regionsOf(change([7, 4], [7, 4], "\n\n")), [[5, 10]]);
+    assert.deepEqual(regionsOf(change([8, 0], [9, 0], "")), [[5, 8]]);
+});
+
+test("lines that come in at a region's ends are of it; a new line above it is not", () => {
+    assert.deepEqual(regionsOf(change([5, 0], [5, 0], "a\n")), [[5, 9]]);
+    assert.deepEqual(regionsOf(change([8, 0], [8, 0], "a\n")), [[5, 9]]);
+    assert.deepEqual(regionsOf(change([4, 9], [4, 9], "\n")), [[6, 9]]);
+});
+
+test("a region whose lines are all gone has none, and moves on", () => {
+    const gone = change([4, 0], [9, 0], "");
+    assert.deepEqual(regionsOf(gone), [[4, 4]]);
+    assert.deepEqual(regionsOf(gone, change([1, 0], [1, 0], "a\n")), [[5, 5]]);
+});
+
+test("a region that is told late is moved by what came since; others stay when one is over", () => {
+    const marks = new Marks();
+    marks.change(5, [change([0, 0], [0, 0], "a\nb\n")]);
+    marks.begin("old", { start: 5, end: 7 }, 4);
+    marks.begin("new", { start: 9, end: 10 }, 5);
+    assert.deepEqual(marks.regions, [{ start: 7, end: 9 }, { start: 9, end: 10 }]);
+    marks.end("old");
+    marks.clear();
+    assert.deepEqual(marks.regions, [{ start: 9, end: 10 }]);
+});

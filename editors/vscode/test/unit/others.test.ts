@@ -40,35 +40,34 @@ test("on Windows a name has the endings of PATHEXT", () => {
 const result = (more: Partial<RewriteResult>): RewriteResult => ({
     job: "1-1",
     outcome: "done",
+    severity: "info",
     message: "5 hunks, 0.9 s (212 lines, 3.1k tok/s, 87 % drafted)",
     hunks: 5,
     conflicts: [],
     ...more,
 });
 
-test("a rewrite that went well is told in the status bar", () => {
+test("a rewrite that went well, or that was cancelled, is told in the status bar", () => {
     assert.equal(shownOf(result({})).level, "status");
     const left = "3 hunks, 0.9 s (212 lines); you left 2 hunks out";
     assert.equal(shownOf(result({ message: left })).level, "status");
+    assert.equal(shownOf(result({ outcome: "cancelled" })).level, "status");
 });
 
-test("a note of the guard makes a warning of it, with a way back", () => {
-    const shown = shownOf(result({ message: "1 hunk, 0.9 s (9 lines); the region parsed before and does not now" }));
-    assert.deepEqual([shown.level, shown.canRevert], ["warning", true]);
+test("no change is a message, since nothing else shows that it is over", () => {
+    const shown = shownOf(result({ outcome: "no_change", message: "no change needed", hunks: 0 }));
+    assert.deepEqual([shown.level, shown.canRevert], ["info", false]);
 });
 
-test("every outcome is shown, and what can be taken back says so", () => {
-    const shown = (outcome: RewriteResult["outcome"], hunks: number) => {
-        const { level, canRevert } = shownOf(result({ outcome, message: "words", hunks }));
-        return [level, canRevert];
-    };
-    assert.deepEqual(shown("no_change", 0), ["info", false]);
-    assert.deepEqual(shown("conflict", 2), ["warning", true]);
-    assert.deepEqual(shown("declined", 0), ["warning", false]);
-    assert.deepEqual(shown("truncated", 1), ["warning", true]);
-    assert.deepEqual(shown("cancelled", 1), ["status", false]);
-    assert.deepEqual(shown("refused", 0), ["error", false]);
-    assert.deepEqual(shown("error", 3), ["error", true]);
+test("how grave an outcome is, is the server's to say, whatever outcome it is; what can be taken back says so", () => {
+    for (const outcome of ["done", "no_change", "conflict", "declined", "truncated", "cancelled"] as const) {
+        const shown = shownOf(result({ outcome, severity: "warning", message: "words" }));
+        assert.deepEqual([shown.level, shown.canRevert], ["warning", true], outcome);
+    }
+    for (const outcome of ["refused", "error"] as const) {
+        const shown = shownOf(result({ outcome, severity: "error", message: "words", hunks: 0 }));
+        assert.deepEqual([shown.level, shown.canRevert], ["error", false], outcome);
+    }
 });
 
 test("a revert that left something is a warning", () => {
@@ -98,7 +97,7 @@ test("the status item tells the latest progress, and nothing of a former job", (
     running.report({ kind: "end", message: "5 hunks" });
     assert.equal(running.text, "hunk 3 · 61 %");
     running.begin("b", "y");
-    assert.equal(running.text, "2 rewrites");
+    assert.equal(running.text, "2 rewrites · rewriting");
 });
 
 test("only what the server's code actions carry is taken for their argument", () => {

@@ -1,0 +1,25 @@
+// The machine that the extension runs on, for `executable.ts`.
+
+import { accessSync, constants, statSync } from "node:fs";
+import { homedir } from "node:os";
+import * as vscode from "vscode";
+import type { Machine } from "./executable";
+
+export function machine(): Machine {
+    return {
+        env: process.env,
+        home: homedir(),
+        folder: vscode.workspace.workspaceFolders?.[0]?.uri.fsPath,
+        isExecutable,
+        isWindows: process.platform === "win32",
+    };
+}
+
+function isExecutable(file: string): boolean {
+    try {
+        accessSync(file, process.platform === "win32" ? constants.F_OK : constants.X_OK);
+        return statSync(file).isFile();
+    } catch {
+        return false;
+    }
+}
