@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import islice, pairwise
 
-from specd.engine.propose.edit_text import SEAM, is_letter, is_seam
+from specd.engine.propose.edit_text import LETTERS, SEAM, is_seam, seams_of
 
 TRIED = 200  # places by which it is told whether tokens of this tokenizer end at such places
 LINE_BEHIND = r"(?<=\n)(?=[ \t\r\f\v]*[^\s])"  # line end | indentation, text
@@ -26,17 +26,28 @@ class Borders:
     `segments`: what stands between two borders -> its first token, and the one behind it.
     """
 
-    def __init__(self, text: str, token_at: Mapping[int, int], units: Sequence[int], line: str) -> None:
+    def __init__(
+        self, text: str, token_at: Mapping[int, int], units: Sequence[int], line: str, lines: Sequence[int]
+    ) -> None:
         """token_at: byte offset -> index of the token that begins there; units: places that count as borders as long as
-        the text before them is not changed; line: LINE_BEHIND or LINE_BEFORE."""
+        the text before them is not changed; line: LINE_BEHIND or LINE_BEFORE; lines: where it is found and a token
+        begins."""
         self._text = text
-        known = [pattern for pattern in (line, BLANK_WORD, WORD) if _always(pattern, text, token_at)]
-        self._takes_blank = BLANK_WORD in known
-        self._pattern = re.compile("|".join([SEAM, *known]))
-        found = [match.start() for match in self._pattern.finditer(text)]
-        within = {0, *(place for place in found if place in token_at), len(text)}
-        self._places = sorted(within.union(units))
-        borders = sorted(within) if len(within) < len(self._places) else self._places
+        within = seams_of(text, token_at)
+        known = [SEAM]
+        if _always(line, text, token_at):
+            known.append(line)
+            within += lines
+        self._takes_blank = _always(BLANK_WORD, text, token_at)
+        if self._takes_blank:
+            known.append(BLANK_WORD)
+            within += [at for at in token_at if text[at : at + 1] == " " and text[at + 1 : at + 2] in LETTERS]
+        if _always(WORD, text, token_at):
+            known.append(WORD)
+            within += [at for at in token_at if text[at - 1 : at] == " " and text[at : at + 1] in LETTERS]
+        self._pattern = re.compile("|".join(known))
+        borders = sorted({0, *within, len(text)})
+        self._places = borders if set(units).issubset(borders) else sorted({*borders, *units})
         texts = map(text.__getitem__, map(slice, borders, borders[1:]))
         tokens = list(map(token_at.__getitem__, borders))
         self.segments: dict[str, tuple[int, int]] = dict(zip(texts, pairwise(tokens), strict=False))
@@ -52,7 +63,7 @@ class Borders:
         index = bisect_left(places, begin)
         if index < len(places) and places[index] == begin:
             behind = text[begin : begin + 2]
-            takes = self._takes_blank and behind[:1] == " " and is_letter(behind[1:])
+            takes = self._takes_blank and behind[:1] == " " and behind[1:] in LETTERS
             if not takes and not is_seam(before[-1:], behind[:1]):
                 index += 1
         return places[index] if index < len(places) else len(text)
@@ -63,7 +74,7 @@ class Borders:
         index = bisect_right(places, end) - 1
         if index > 0 and places[index] == end and not is_seam(text[end - 1], behind[:1]):
             index -= 1
-        if index > 0 and places[index] == end - 1 and text[end - 1] == " " and not is_letter(behind[:1]):
+        if index > 0 and places[index] == end - 1 and text[end - 1] == " " and behind[:1] not in LETTERS:
             index -= 1
         return places[index]
 

@@ -6,10 +6,10 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 from math import log2
 
-from specd.engine.propose.edit_border import LINE_BEFORE, LINE_BEHIND, Borders
+from specd.engine.propose.edit_border import LINE_BEFORE, LINE_BEHIND, TRIED, Borders
 from specd.engine.propose.edit_text import LEXEME, TokenText, is_word, quoted, seams_of, to_bytes
 
 MOST_BYTES = 1 << 18  # of predicted text; no context window holds an answer longer than that
@@ -58,17 +58,17 @@ class Source:
 
     def _cut(self, ids: list[int], behind_each: list[int]) -> None:
         ends = dict(zip(behind_each, range(1, len(ids) + 1), strict=True))
-        behind, before = (
-            [found.start() for found in re.finditer(pattern, self.text)] for pattern in (LINE_BEHIND, LINE_BEFORE)
-        )
-        self.cut_behind = sum(cut in ends for cut in behind) >= sum(cut in ends for cut in before)
-        lines, line = (behind, LINE_BEHIND) if self.cut_behind else (before, LINE_BEFORE)
-        cuts = self._cut_long([cut for cut in lines if cut in ends], ends)
+        first = {line: islice(re.finditer(line, self.text), TRIED) for line in (LINE_BEHIND, LINE_BEFORE)}
+        behind, before = (sum(found.start() in ends for found in places) for places in first.values())
+        self.cut_behind = behind >= before
+        line = LINE_BEHIND if self.cut_behind else LINE_BEFORE
+        lines = [place for place in (found.start() for found in re.finditer(line, self.text)) if place in ends]
+        cuts = self._cut_long(lines, ends)
         self.unit_starts = [0, *cuts]
         self.tokens = array("i", ids)
         self.token_starts = [0, *behind_each]  # byte offset of each token, and of the end
         self.token_at = {0: 0, **ends}  # byte offset -> index of the token that begins there
-        self.borders = Borders(self.text, self.token_at, self.unit_starts, line)
+        self.borders = Borders(self.text, self.token_at, self.unit_starts, line, lines)
         self.block_starts, self._block_tokens = [0], [0]  # first unit of each block, and first token
         for unit, cut in enumerate(cuts, 1):
             if ends[cut] - self._block_tokens[-1] >= BLOCK:

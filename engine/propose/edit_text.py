@@ -40,18 +40,13 @@ def is_word(lexeme: str) -> bool:
     return first.isalpha() or first == "_" or first >= "\x80"
 
 
-_LETTERS = frozenset(string.ascii_letters)
-_MARKS = frozenset(map(chr, range(128))) - _LETTERS
-
-
-def is_letter(byte: str) -> bool:
-    """An ASCII letter."""
-    return byte in _LETTERS
+LETTERS = frozenset(string.ascii_letters)
+_MARKS = frozenset(map(chr, range(128))) - LETTERS
 
 
 def is_seam(before: str, behind: str) -> bool:
     """Between two such bytes no byte-level tokenizer in use merges: a letter stands before, none behind."""
-    return before in _LETTERS and behind in _MARKS
+    return before in LETTERS and behind in _MARKS
 
 
 SEAM = r"(?<=[A-Za-z])(?=[^A-Za-z\x80-\xff])"  # the same as a pattern
@@ -59,7 +54,7 @@ SEAM = r"(?<=[A-Za-z])(?=[^A-Za-z\x80-\xff])"  # the same as a pattern
 
 def seams_of(text: str, places: Iterable[int]) -> list[int]:
     """The text's ends, and those of the places that `is_seam` holds for."""
-    size, letters, marks = len(text), _LETTERS, _MARKS
+    size, letters, marks = len(text), LETTERS, _MARKS
     return [at for at in places if at == 0 or at == size or (text[at - 1] in letters and text[at] in marks)]
 
 
