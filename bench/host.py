@@ -14,7 +14,6 @@ drafter, whose blocks are the script's with one token in ten wrong). Only steps 
 """
 
 import argparse
-import importlib
 import json
 import platform
 import statistics
@@ -25,8 +24,8 @@ from typing import Any
 
 import torch
 from h200 import commit
-from host_clock import CLOCKS, Clock
-from host_target import KnownCosts, ScriptedDrafts, ScriptedStep, device_calls
+from host_clock import CLOCKS, DEVICE, HIDDEN, Clock
+from host_target import KnownCosts, ScriptedDrafts, ScriptedStep
 from replay_cases import Case, build_case, read_edits
 from shapes import SMALL, random_drafter, random_model
 
@@ -41,6 +40,7 @@ from specd.engine import (
     StepDone,
     StepPolicy,
     generate,
+    job,
 )
 from specd.engine.kv_cache import KVCache
 from specd.engine.policy import PRIORS, Fixed
@@ -57,10 +57,9 @@ from specd.engine.step_inputs import StepInputs
 from specd.engine.tokenizer import TextStream, Tokenizer
 
 ROOT = Path(__file__).parents[1]
-AWAY = frozenset({"device", "hidden"})  # parts that no step waits for the host in
+AWAY = frozenset({DEVICE, HIDDEN})
 SETUPS = ("plain", "ngram", "policy", "dflash")
 H200_MS = {1: 3.09, 2: 3.20, 4: 3.23, 8: 3.28, 16: 3.47, 32: 3.78, 64: 4.32, 128: 6.71}  # replay_costs_ms, h200.json
-loop: Any = importlib.import_module("specd.engine.generate")  # the package has a function of that name
 LONGEST = 16384  # tokens of prompt and answer
 Speculation = Proposer | StepPolicy | None
 
@@ -129,9 +128,9 @@ def parts_of(bench: Bench, speculative: Speculation) -> list[tuple[object, str, 
     """Which call counts as which part."""
     policy = speculative if isinstance(speculative, StepPolicy) else Fixed(speculative)
     out: list[tuple[object, str, str]] = [
-        (loop, "verify", "verify"),
-        (loop, "cut", "finish rules"),
-        (StaticStep, "step", "step: begin and commit"),
+        *((job, name, "verify") for name in ("launch", "land", "verify")),
+        (job, "cut", "finish rules"),
+        *((StaticStep, name, "step: begin and commit") for name in ("begin", "end")),
         (StepInputs, "write", "step: inputs"),
         (StepInputs, "write_tree", "step: inputs"),
         *((KVCache, name, "cache") for name in ("hold", "advance", "truncate", "keep")),
@@ -148,8 +147,8 @@ def parts_of(bench: Bench, speculative: Speculation) -> list[tuple[object, str, 
 
 def measure(bench: Bench, setup: str, repeats: int) -> dict[str, Any]:
     """The figures of one setup; of some repeats, each edit's fastest counts."""
-    device = [*device_calls(bench.steps, bench.blocks), (loop._Job, "_meanwhile", "hidden")]
-    clock, totals, parts = Clock(bench.clock, whole=AWAY), list[tuple[int, int, float, float]](), dict[str, float]()
+    blocks = [(bench.blocks, name, DEVICE) for name in ("launch", "wait")]
+    clock, totals, parts = Clock(bench.clock), list[tuple[int, int, float, float]](), dict[str, float]()
     for is_by_part in (False, True):
         best: list[tuple[int, int, dict[str, float]] | None] = [None] * len(bench.cases)
         for _ in range(repeats):
@@ -157,7 +156,7 @@ def measure(bench: Bench, setup: str, repeats: int) -> dict[str, Any]:
             for number, case in enumerate(bench.cases):
                 speculative = bench.speculation(setup, case)
                 more = parts_of(bench, speculative) if is_by_part else []
-                with clock.timed(device + more):
+                with clock.timed(blocks + more, bench.steps):
                     found = bench.replay(case, speculative, clock)
                 known = best[number]
                 if known is None or _host(found[2]) / found[0] < _host(known[2]) / known[0]:
@@ -168,7 +167,7 @@ def measure(bench: Bench, setup: str, repeats: int) -> dict[str, Any]:
             names = {name for run in runs for name in run[2]} - AWAY
             parts = {name: sum(run[2].get(name, 0.0) for run in runs) / steps * 1e6 for name in names}
         else:
-            totals = [(steps, tokens, _host(spent), spent.get("hidden", 0.0)) for steps, tokens, spent in runs]
+            totals = [(steps, tokens, _host(spent), spent.get(HIDDEN, 0.0)) for steps, tokens, spent in runs]
     steps = sum(total[0] for total in totals)
     by_job = sorted(host / count * 1e6 for count, _, host, _ in totals)
     return {

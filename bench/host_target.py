@@ -13,7 +13,6 @@ import torch
 from specd.engine.choice import accept
 from specd.engine.costs import CostTable
 from specd.engine.model import Qwen3
-from specd.engine.passes import Passes
 from specd.engine.propose.dflash_model import DFlashDrafter
 from specd.engine.propose.dflash_step import ALONE, WITH_BLOCK, DFlashStep
 from specd.engine.static_step import READ_WIDTHS, TREE_WIDTHS, WIDTHS, Kind, StaticStep
@@ -86,8 +85,3 @@ class KnownCosts(CostTable):
 
     def saw_draft(self, name: str, seconds: float) -> None:
         super().saw_draft(name, self._block if name == "dflash" else seconds)
-
-
-def device_calls(*passes: Passes) -> list[tuple[object, str, str]]:  # type: ignore[type-arg]
-    """What counts as the device's time: the passes' launches and waits."""
-    return [(each, name, "device") for each in passes for name in ("launch", "wait")]

@@ -11,7 +11,8 @@ from specd.engine.config import EngineConfig, ModelConfig
 from specd.engine.costs import CostTable
 from specd.engine.draft import Committed, Draft, Proposer, Sequence
 from specd.engine.errors import ContextOverflow, EngineError, ModelError, NonFiniteLogits, OutOfMemory
-from specd.engine.generate import Event, Finished, PrefillDone, StepDone, generate
+from specd.engine.generate import generate
+from specd.engine.job import Event, Finished, PrefillDone, StepDone
 from specd.engine.load import Loaded, load
 from specd.engine.policy import Adaptive, Choice, Fixed, StepPolicy
 from specd.engine.prefill import PrefillProgress, prefill

@@ -8,8 +8,11 @@ goes back. What it gives is what `verify` gives, to the bit.
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -30,6 +33,20 @@ assert READ_WIDTHS[-1] == LONGEST_READ
 
 Kind = Literal["chain", "tree", "read"]  # a read is a part of a prompt: no head, nothing chosen
 Override = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(eq=False)
+class Flight:
+    """A step that was launched: what it needs to be taken in. words: its record, once another step needed the place;
+    tapped: its rows' taps, likewise."""
+
+    steps: "StaticStep"
+    cache: KVCache
+    start: int
+    width: int
+    is_tree: bool
+    words: npt.NDArray[np.int32] | None = None
+    tapped: Tensor | None = None
 
 
 class StaticStep(Passes[int, Kind]):
@@ -57,6 +74,7 @@ class StaticStep(Passes[int, Kind]):
         on_gpu = model.device.type == "cuda"
         self._record = torch.zeros(2 + 2 * LONGEST_STEP, dtype=torch.int32, pin_memory=on_gpu)
         self._record_words = self._record.numpy()
+        self._flying: Flight | None = None  # whose inputs and record the buffers hold
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -80,6 +98,7 @@ class StaticStep(Passes[int, Kind]):
     ) -> Tensor | None:
         """Appends a prompt's next tokens to the cache -> their taps [n, T, H]. If anything raises, it is as before.
         meanwhile: as in `step`."""
+        self._land()
         start, rows = cache.length, len(tokens)
         width = READ_WIDTHS[bisect_left(READ_WIDTHS, rows)]
         try:
@@ -109,6 +128,18 @@ class StaticStep(Passes[int, Kind]):
         [accepted + 1, T, H] of the rows that stay. The cache then holds the newest token and the accepted ones; if
         anything raises (NonFiniteLogits, OutOfMemory, ContextOverflow, a cancel), it is as before. meanwhile: what to
         do while the device works."""
+        flight = self.begin(cache, newest, draft, sampling)
+        try:
+            meanwhile()
+        except BaseException:
+            self.abandon(flight)
+            raise
+        return self.end(flight, taps)
+
+    def begin(self, cache: KVCache, newest: int, draft: Draft, sampling: SamplingParams) -> Flight:
+        """The first half of `step`: launches it. The cache's length does not move until `end`, and nobody else writes
+        behind it. Every flight is ended or abandoned; others may begin before that, and then it waits for this one."""
+        self._land()
         start, rows, parents = cache.length, draft.size + 1, draft.parents
         widths = WIDTHS if parents is None else TREE_WIDTHS
         width = widths[bisect_left(widths, rows)]
@@ -118,24 +149,50 @@ class StaticStep(Passes[int, Kind]):
             if parents is not None:
                 self.inputs.write_tree(parents.tolist(), width)
             self.launch(width, "chain" if parents is None else "tree")
-            meanwhile()
-            self.wait()
-            words = self._record_words
+        except BaseException:
+            self.wait()  # the next step must not write its inputs while this one reads its own
+            cache.truncate(start)
+            raise
+        self._flying = Flight(self, cache, start, width, parents is not None)
+        return self._flying
+
+    def end(self, flight: Flight, taps: Sequence[int] = ()) -> tuple[list[int], list[int], Tensor | None]:
+        """The second half of `step`: waits for its record."""
+        cache, start, width = flight.cache, flight.start, flight.width
+        try:
+            words, tapped = flight.words, flight.tapped
+            if words is None:
+                self.wait()
+                words, tapped, self._flying = self._record_words, self._tapped, None
             accepted = int(words[0])
             if not words[1]:
                 raise NonFiniteLogits(NOT_FINITE)
             emitted = words[2 : 3 + accepted].tolist()
             path = list(range(accepted))
-            if parents is not None:
+            if flight.is_tree:
                 path = (words[2 + width : 2 + width + accepted] - 1).tolist()
             cache.advance(accepted + 1)
             cache.truncate(start + accepted + 1)
-            kept = self._tapped[: accepted + 1].clone() if taps and self._tapped is not None else None
+            kept = tapped[: accepted + 1].clone() if taps and tapped is not None else None
         except BaseException:
-            self.wait()  # the next step must not write its inputs while this one reads its own
-            cache.truncate(start)
+            self.abandon(flight)
             raise
         return path, emitted, kept
+
+    def abandon(self, flight: Flight) -> None:
+        """The cache is as before the flight. Idempotent, and harmless before any step of the cache that follows."""
+        if self._flying is flight:
+            self.wait()  # the next step must not write its inputs while this one reads its own
+            self._flying = None
+        flight.cache.truncate(flight.start)
+
+    def _land(self) -> None:
+        """Makes room for another step: the one that flies is waited for, and keeps what it found."""
+        flight, self._flying = self._flying, None
+        if flight is not None:
+            self.wait()
+            flight.words = self._record_words[: 2 + 2 * flight.width].copy()
+            flight.tapped = None if self._tapped is None else self._tapped[: flight.width].clone()
 
     def blank(self, width: int, kind: Kind) -> None:
         """A step of nothing but padding, after nothing."""

@@ -21,6 +21,7 @@ from specd.engine.ops import StaticOps
 from specd.engine.passes import nothing
 from specd.engine.rejection import accept_by_rejection, rule_for
 from specd.engine.sampling import NOT_FINITE, AcceptRule, SamplingParams, sample
+from specd.engine.static_step import Flight
 
 
 def tree_layout(parents: Tensor) -> tuple[Tensor, Tensor]:
@@ -61,12 +62,10 @@ def verify(
     """Verifies `draft` after the token `newest`, which the cache does not hold yet. Afterwards the cache holds `newest`
     and the accepted tokens; if anything raises, it is as before. Without need of logits it runs as a step of fixed
     shape where the model has those. meanwhile: called once all work is launched, before its result is waited for."""
-    start = cache.length
-    rule = rule_for(draft, sampling, accept_rule)
-    steps = model.steps
-    if steps is not None and rule == "exact" and not with_logits and steps.takes(draft.size + 1, taps):
-        path, emitted, tapped = steps.step(cache, newest, draft, sampling, taps, meanwhile)
-        return Step(Accepted(path, emitted), tapped, None, rule)
+    flight = launch(model, cache, newest, draft, sampling, taps, accept_rule, with_logits)
+    if flight is not None:
+        return land(flight, taps, meanwhile)
+    start, rule = cache.length, rule_for(draft, sampling, accept_rule)
     try:
         drafted = draft.tokens.to(model.device)  # a draft made on the device goes straight into the step
         tokens = torch.cat((torch.tensor([newest], dtype=drafted.dtype, device=model.device), drafted)).long()
@@ -91,6 +90,36 @@ def verify(
         cache.truncate(start)
         raise
     return Step(accepted, None if hidden.taps is None else hidden.taps[rows], logits[rows], rule)
+
+
+def launch(
+    model: Qwen3,
+    cache: KVCache,
+    newest: int,
+    draft: Draft,
+    sampling: SamplingParams,
+    taps: Sequence[int] = (),
+    accept_rule: AcceptRule = "exact",
+    with_logits: bool = True,
+) -> Flight | None:
+    """The first half of `verify` where it runs as a step of fixed shape; None, and nothing done, where it does not."""
+    steps = model.steps
+    if steps is None or with_logits or not steps.takes(draft.size + 1, taps):
+        return None
+    if rule_for(draft, sampling, accept_rule) != "exact":
+        return None
+    return steps.begin(cache, newest, draft, sampling)
+
+
+def land(flight: Flight, taps: Sequence[int] = (), meanwhile: Callable[[], None] = nothing) -> Step:
+    """The second half of `verify` after `launch`. If anything raises, the cache is as it was before that."""
+    try:
+        meanwhile()
+        path, emitted, tapped = flight.steps.end(flight, taps)
+    except BaseException:
+        flight.steps.abandon(flight)
+        raise
+    return Step(Accepted(path, emitted), tapped, None, "exact")
 
 
 def _targets(model: Qwen3, logits: Tensor, positions: Tensor, sampling: SamplingParams) -> Tensor:

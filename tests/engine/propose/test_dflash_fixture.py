@@ -14,11 +14,11 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
+from specd.engine import Finished, StepDone, generate
 from specd.engine.choice import accept
 from specd.engine.config import EngineConfig, model_config
 from specd.engine.draft import EMPTY, Committed, Draft, Sequence
 from specd.engine.errors import ModelError
-from specd.engine.generate import Finished, StepDone, generate
 from specd.engine.kernels.cpu import CpuKernels
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3

@@ -1,0 +1,220 @@
+"""One generation: its state, its loop, and the events that it yields.
+
+Where steps are launched and awaited apart, the next one is launched before the caller hears of the last: while the
+caller works, so does the device. What can wait is done between a launch and its result.
+"""
+
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+
+from specd.engine.draft import Committed, Draft, Sequence
+from specd.engine.finish import FinishRules, Reason, cut
+from specd.engine.kv_cache import KVCache
+from specd.engine.model import Qwen3
+from specd.engine.policy import StepPolicy
+from specd.engine.prefill import PrefillProgress, prefill, prefilled
+from specd.engine.sampling import AcceptRule, SamplingParams
+from specd.engine.static_step import Flight
+from specd.engine.stats import StepRecord, Summary
+from specd.engine.tokenizer import TextStream, Tokenizer
+from specd.engine.verify import land, launch, verify
+
+
+@dataclass(frozen=True)
+class PrefillDone:
+    """reused + new = prompt tokens - 1; the newest one goes with the first step."""
+
+    reused: int
+    new: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class StepDone:
+    """tokens: what the step committed. text: what left the text stream with it (its last characters may be held back).
+    logprobs: log-probability of each token under the target's own law at temperature 1, where asked for."""
+
+    tokens: list[int]
+    text: str
+    record: StepRecord
+    logprobs: list[float] | None = None
+
+
+@dataclass(frozen=True)
+class Finished:
+    """text_tail: the rest of the text. Always the last event of a job that was not cancelled and did not fail."""
+
+    reason: Reason
+    text_tail: str
+    stats: Summary
+
+
+_AT_ONCE = 3e-5  # seconds: a wait no longer than this waited for nothing
+
+Event = PrefillProgress | PrefillDone | StepDone | Finished
+
+
+class _Begun(NamedTuple):
+    """A step up to its launch. flight: None where it runs in one piece. drafted, launched: when, in seconds."""
+
+    draft: Draft
+    proposer: str | None
+    flight: Flight | None
+    seconds_draft: float
+    drafted: float
+    launched: float
+
+
+class Job:
+    """The state of one generation. Between two steps the cache holds all committed tokens but the newest."""
+
+    def __init__(
+        self,
+        model: Qwen3,
+        ids: list[int],
+        tokenizer: Tokenizer | None,
+        sampling: SamplingParams,
+        rules: FinishRules,
+        policy: StepPolicy,
+        cache: KVCache,
+        logprobs: bool,
+        accept: AcceptRule,
+    ) -> None:
+        self.model, self.sampling, self.rules, self.policy, self.cache = model, sampling, rules, policy, cache
+        self.logprobs, self.accept = logprobs, accept
+        self.seq = Sequence(ids, len(ids))
+        self.stats = Summary(prompt_tokens=len(ids))
+        self.text = TextStream(tokenizer) if tokenizer is not None else None
+        self._decode = self.text.push if self.text is not None else lambda ids: ""
+        self._cut_by_string = False
+        self._begun: _Begun | None = None  # the step that runs ahead of the caller
+        self._unrecorded: list[tuple[StepRecord, bool]] = []  # the last step's, and whether it tells what a step costs
+        asked = [getattr(each, "meanwhile", None) for each in (policy, *policy.proposers)]
+        self._unhurried: list[Callable[[Sequence], None]] = [each for each in asked if each is not None]
+        self.held = ""  # text that may be the beginning of a stop string
+        taps = {tuple(getattr(proposer, "tap_layers", ())) for proposer in policy.proposers} - {()}
+        if len(taps) > 1:
+            raise ValueError("the proposers tap different layers of the target; use one of them")
+        self.taps = taps.pop() if taps else ()
+
+    def run(self) -> Generator[Event, None, None]:
+        try:
+            yield from self._prefill()
+            reason: Reason | None = None
+            while reason is None:
+                with self.model.ops.alone():
+                    done, reason = self._end(self._begun or self._begin())
+                    failure = self._run_ahead() if reason is None else None
+                yield done
+                if failure is not None:
+                    raise failure
+            self._meanwhile()  # what the last step taught is for the next job too
+        except BaseException:  # a cancel too
+            self._rewind()
+            raise
+        tail = self.held + (self.text.finish() if self.text is not None and not self._cut_by_string else "")
+        yield Finished(reason, tail, self.stats)
+
+    def _prefill(self) -> Generator[Event, None, None]:
+        self.cache.truncate(len(self.seq) - 1)
+        reused = self.stats.reused_tokens = self.cache.length
+        begin = time.perf_counter()
+        for progress, taps in prefill(self.model, self.seq.tokens, self.cache, self.taps, self._meanwhile):
+            self._observe(prefilled(progress, taps))
+            self.stats.seconds_prefill = time.perf_counter() - begin
+            yield progress
+        self._observe(Committed([]))
+        yield PrefillDone(reused, self.cache.length - reused, self.stats.seconds_prefill)
+
+    def _run_ahead(self) -> Exception | None:
+        """Begins the next step, so that the device works while the caller does, where steps are launched and awaited
+        apart. -> what failed, which is told when the next step is asked for."""
+        if self.model.steps is None or self.logprobs:
+            return None
+        try:
+            self._begun = self._begin()
+        except Exception as error:
+            return error
+        return None
+
+    def _begin(self) -> _Begun:
+        """Chooses the next step's draft, and launches the step where that can be done apart from the rest."""
+        seq = self.seq
+        begin = time.perf_counter()
+        choice = self.policy.choose(seq, self._longest_draft())
+        drafted = time.perf_counter()
+        flight = launch(
+            self.model, self.cache, seq.tokens[-1], choice.draft, self.sampling, self.taps, self.accept, self.logprobs
+        )
+        return _Begun(choice.draft, choice.proposer, flight, drafted - begin, drafted, time.perf_counter())
+
+    def _end(self, begun: _Begun) -> tuple[StepDone, Reason | None]:
+        """The rest of the step: its result is waited for and committed."""
+        seq, cache, draft, name = self.seq, self.cache, begun.draft, begun.proposer
+        start = len(seq.tokens)
+        resumed = time.perf_counter()
+        if begun.flight is not None:
+            self._meanwhile()
+            awaited = time.perf_counter()
+            step = land(begun.flight, self.taps)
+        else:
+            awaited = 0.0
+            step = verify(
+                self.model, cache, seq.tokens[-1], draft, self.sampling, self.taps, self.accept, self.logprobs,
+                self._meanwhile,
+            )  # fmt: skip
+        self._begun = None
+        landed = time.perf_counter()
+        emitted = step.accepted.tokens
+        ending = cut(self.rules, start - seq.prompt_length, self.held, emitted, self._decode)
+        kept = emitted[: ending.kept]
+        self.held = ending.held
+        self._cut_by_string = ending.reason == "stop" and kept[-1] not in self.rules.stop_ids
+        seq.tokens.extend(kept)
+        cache.truncate(len(seq.tokens) - 1)
+        size, accepted = draft.size, min(len(step.accepted.path), len(kept))
+        taps = None if step.taps is None else step.taps[: len(kept)]
+        self._observe(Committed(kept, name, size, accepted, taps, start - 1))
+        scores = None
+        if step.logits is not None and self.logprobs:
+            rows = step.logits[: len(kept)].log_softmax(dim=-1)
+            scores = rows.gather(-1, torch.tensor(kept, device=rows.device)[:, None])[:, 0].tolist()
+        # Where the device was done before anyone asked, when is not known: what the host spent is all there is to tell.
+        is_timed = landed - awaited > _AT_ONCE
+        away = 0.0 if is_timed else resumed - begun.launched
+        seconds = time.perf_counter() - begun.drafted - away
+        record = StepRecord(name, size, accepted, len(kept), begun.seconds_draft, seconds, step.rule)
+        self._unrecorded.append((record, is_timed))
+        return StepDone(kept, ending.text, record, scores), ending.reason
+
+    def _meanwhile(self) -> None:
+        """While the device works: what can wait until then, and what policy and proposers would otherwise do before the
+        next draft."""
+        while self._unrecorded:
+            record, is_timed = self._unrecorded.pop()
+            if is_timed:
+                self.policy.record(record)
+            self.stats.add(record)
+        for work in self._unhurried:
+            work(self.seq)
+
+    def _longest_draft(self) -> int:
+        """k drafts emit up to k + 1 tokens and take k + 1 positions."""
+        budget = self.rules.max_tokens - (len(self.seq) - self.seq.prompt_length)
+        return max(0, min(budget - 1, self.cache.max_positions - self.cache.length - 1))
+
+    def _rewind(self) -> None:
+        """Every cache back to the last committed length, wherever a step was left."""
+        if self._begun is not None and self._begun.flight is not None:
+            self._begun.flight.steps.abandon(self._begun.flight)
+        self.cache.truncate(len(self.seq) - 1)
+        for proposer in self.policy.proposers:
+            proposer.truncate(len(self.seq))
+
+    def _observe(self, committed: Committed) -> None:
+        for proposer in self.policy.proposers:
+            proposer.observe(self.seq, committed)
