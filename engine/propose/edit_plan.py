@@ -31,7 +31,7 @@ class Plan:
         self.shift, self.extra = shift, extra
         self._next = unit + 1
         self._ended = False
-        ids, self.agrees = rewriter.join(pieces, line)
+        ids, self.agrees = rewriter.splicer.join(pieces, line)
         start = pieces[0].start if pieces else 0
         sites = [(piece.at, piece.rule) for piece in pieces if piece.rule is not None]
         self._blocks = [Block(rewriter.source, ids, start, unit + 1, sites, pieces, rewriter.rules)]
