@@ -141,13 +141,36 @@ def test_a_daemon_that_is_killed_in_the_middle_is_told_and_started_again(own_rep
     assert at.text == MESH
 
 
+def server_of(at: Nvim) -> int:
+    """The process of its language server."""
+    return int(at.lua("return vim.api.nvim_get_proc_children(vim.fn.getpid())")[0])
+
+
+def test_a_server_that_hangs_is_left_by_cancelling_and_another_is_started(start: StartNvim) -> None:
+    at = start()
+    at.api.command("SpecdRewrite! hang")
+    wait_for(lambda: len(at.hunks()) == 3)
+    hanging = server_of(at)
+    os.kill(hanging, signal.SIGSTOP)
+    at.api.command("SpecdCancel")
+    assert "cancelled; the language server did not answer" in at.wait_said("cancelled")
+    assert at.marks("region") == []
+    at.api.input("u")
+    assert at.text == GRID
+    at.lua("_G.said = {}")
+    at.api.command("SpecdRewrite! at once")
+    at.wait_said("3 hunks")
+    assert at.text == MESH
+    os.kill(hanging, signal.SIGCONT)  # it was told to end, which it does now
+    wait_for(lambda: at.home.client.status()["jobs"] == {"active": 0, "waiting": 0})
+    assert len(at.hunks()) == 3
+
+
 def test_a_server_that_is_killed_is_told_and_started_again(start: StartNvim) -> None:
     at = start()
     at.api.command("SpecdRewrite! hang")
     wait_for(lambda: len(at.hunks()) == 3)
-    server = at.lua("return vim.lsp.get_clients({ name = 'specd' })[1].rpc.is_closing and vim.fn.getpid()")
-    children = at.lua("return vim.api.nvim_get_proc_children(...)", server)
-    os.kill(int(children[0]), signal.SIGKILL)
+    os.kill(server_of(at), signal.SIGKILL)
     assert "the language server has gone" in at.wait_said("gone")
     assert at.marks("region") == []
     wait_for(lambda: at.home.client.status()["jobs"] == {"active": 0, "waiting": 0})

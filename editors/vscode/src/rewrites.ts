@@ -22,9 +22,11 @@ import type { Target } from "./target";
 
 const NO_CONNECTION: readonly number[] = [ErrorCodes.PendingResponseRejected, ErrorCodes.ConnectionInactive];
 const CANCEL_PATIENCE_MS = 1500; // then the request itself is cancelled, whatever the server says
+const LAST_PATIENCE_MS = 6000; // an edit that is under way may take four seconds; then the server hangs
 
 export class Rewrites {
     private readonly cancels = new Map<Job, vscode.CancellationTokenSource>();
+    private readonly givenUp = new Map<Job, () => void>();
 
     constructor(
         private readonly server: Server,
@@ -41,7 +43,7 @@ export class Rewrites {
             const uri = client.protocol2CodeConverter.asUri(region.uri);
             this.running.name(region.job, uri.toString());
             this.view.showRegion(uri, region);
-            this.log.debug(`job ${region.job}: ${region.label}`);
+            this.log.trace(`job ${region.job}: ${region.label}`);
         });
         client.onNotification(METHODS.hunk, (hunk: HunkParams) => {
             const job = this.running.called(hunk.job);
@@ -83,6 +85,7 @@ export class Rewrites {
             this.show(this.endedBy(error, job));
         } finally {
             this.cancels.delete(job);
+            this.givenUp.delete(job);
             source.dispose();
             this.view.end(document, job.name);
             this.running.end(job);
@@ -102,6 +105,7 @@ export class Rewrites {
         if (client === undefined || !job.isSent) return source?.cancel();
         const by = job.name === undefined ? { uri: job.uri } : { job: job.name };
         setTimeout(() => source?.cancel(), CANCEL_PATIENCE_MS);
+        setTimeout(() => this.givenUp.get(job)?.(), LAST_PATIENCE_MS);
         await client
             .sendRequest(ExecuteCommandRequest.type, { command: "specd.cancel", arguments: [by] })
             .catch(() => source?.cancel());
@@ -139,7 +143,13 @@ export class Rewrites {
         this.undo.begin(uri);
         this.view.begin(target.document.uri);
         this.running.sent(job);
-        this.show(shownOf(await client.sendRequest<RewriteResult>(METHODS.rewrite, params, token)));
+        const answer = client.sendRequest<RewriteResult>(METHODS.rewrite, params, token);
+        const givenUp = new Promise<undefined>((resolve) => this.givenUp.set(job, () => resolve(undefined)));
+        const result = await Promise.race([answer, givenUp]);
+        if (result !== undefined) return this.show(shownOf(result));
+        answer.catch(() => undefined); // it is of nobody's interest any more
+        this.fail("cancelled; the language server did not answer, and is started anew. What it has changed so far stays.");
+        void this.server.restart();
     }
 
     /** Tell the user that it came to nothing, and why. */
@@ -159,7 +169,7 @@ export class Rewrites {
     }
 
     private show({ level, text, canRevert }: Shown): void {
-        this.log.debug(text);
+        this.log.trace(text); // it may quote the model, and the model the user
         this.status.tell(text.length > 120 ? `${text.slice(0, 119)}…` : text, level === "status");
         if (level === "status") return;
         const buttons = [...(canRevert ? ["Revert"] : []), "Show Log"];

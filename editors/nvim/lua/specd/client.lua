@@ -4,10 +4,13 @@ local M = {}
 
 local POLL_MS = 25
 
+--- The client of a buffer. One that is being ended may be there for a while; it does not count.
 ---@param bufnr integer
 ---@return vim.lsp.Client?
 function M.of(bufnr)
-  return vim.lsp.get_clients({ bufnr = bufnr, name = 'specd' })[1]
+  return vim.iter(vim.lsp.get_clients({ bufnr = bufnr, name = 'specd' })):find(function(client)
+    return not client:is_stopped()
+  end)
 end
 
 --- Why this buffer's text cannot be told to a server; nil if it can.

@@ -148,6 +148,7 @@ function M.cancel(all)
     elseif client then
       local arguments = { one.name and { job = one.name } or { uri = vim.uri_from_bufnr(one.bufnr) } }
       client:request('workspace/executeCommand', { command = 'specd.cancel', arguments = arguments }, function() end)
+      jobs.expect_end(one, client)
     end
   end
 end

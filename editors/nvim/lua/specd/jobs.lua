@@ -18,6 +18,8 @@ local running = {}
 ---@type table<integer,specd.Follower> by buffer
 local followers = {}
 
+local CANCEL_PATIENCE_MS = 6000 -- an edit that is under way may take four seconds
+
 local levels = { info = vim.log.levels.INFO, warning = vim.log.levels.WARN, error = vim.log.levels.ERROR }
 
 ---@param message string
@@ -121,6 +123,19 @@ function M.finish(job, message, level)
   M.say(message, level)
 end
 
+--- The job was cancelled; if its server does not say so in time, it hangs, and the next rewrite gets another one.
+---@param job specd.Job
+---@param client vim.lsp.Client
+function M.expect_end(job, client)
+  vim.defer_fn(function()
+    if M.is_open(job) then
+      local text = 'cancelled; the language server did not answer and was ended, the next :SpecdRewrite starts another; '
+      M.finish(job, text .. 'what it has changed so far stays', vim.log.levels.ERROR)
+      client:stop(true)
+    end
+  end, CANCEL_PATIENCE_MS)
+end
+
 --- The server has chosen what it rewrites (`specd/region`).
 ---@param params table
 function M.on_region(params)
@@ -213,8 +228,11 @@ vim.api.nvim_create_autocmd('LspDetach', {
     if job and job.client_id == client.id and client:is_stopped() then -- else it answers, that the document was closed
       M.finish(job, 'the language server has gone; what it has changed so far stays', vim.log.levels.WARN)
     end
-    M._unfollow(event.buf)
-    marks.dismiss(event.buf)
+    local other = require('specd.client').of(event.buf)
+    if not other or other.id == client.id then -- else a newer server has the buffer
+      M._unfollow(event.buf)
+      marks.dismiss(event.buf)
+    end
   end,
 })
 

@@ -5,6 +5,8 @@ import { after, before, beforeEach, describe, test } from "node:test";
 import { type Bench, picture, setUp, tearDown, withPicture } from "./bench";
 import { GRID, MESH } from "./home";
 import { PATIENCE } from "./patience";
+import { promptTests } from "./promptTests";
+import { undoTests } from "./undoTests";
 import { HUNK, REGION, shown } from "./window";
 
 const FILE = "grid.py";
@@ -24,6 +26,7 @@ describe("rewrites in VS Code", { timeout: 600_000 * PATIENCE }, () => {
         const { window } = bench;
         await window.closePanel();
         await window.focus();
+        bench.home.write(FILE, GRID);
         await window.command("File: Revert File");
         await window.waitForText(GRID);
         await window.dismissNotifications();
@@ -75,21 +78,6 @@ describe("rewrites in VS Code", { timeout: 600_000 * PATIENCE }, () => {
         await window.waitForLit(HUNK, 4);
     }));
 
-    test("a look at the text does not close the prompt, and its lines are found after typing above", withPicture(() => bench, async ({ window }) => {
-        await window.goTo(11);
-        await window.press("Shift+ArrowDown", "Shift+ArrowDown");
-        await window.command("specd: Rewrite with LLM...");
-        await window.page.waitForSelector(".quick-input-title:has-text('Rewrite lines 11-12 of grid.py')");
-        await window.page.keyboard.type("rename Grid ");
-        await window.goTo(1);
-        await window.page.keyboard.type("# mine\n");
-        await window.page.click(".quick-input-widget input[type=text]");
-        await window.press("End");
-        await window.page.keyboard.type("to Mesh");
-        await window.press("Enter");
-        await window.waitForText(`# mine\n${GRID.replace("Grid(n, n)", "Mesh(n, n)")}`, "the new line");
-    }));
-
     test("a second rewrite of a text is refused while the first one runs", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
         await window.ask("rename Grid to Mesh carefully");
@@ -126,64 +114,6 @@ describe("rewrites in VS Code", { timeout: 600_000 * PATIENCE }, () => {
         await window.waitForStatus(/cancelled/);
     }));
 
-    test("what is typed meanwhile is kept, and undo goes back in the order of time", withPicture(() => bench, async ({ window }) => {
-        await window.selectAll();
-        await window.ask("rename Grid to Mesh carefully");
-        await window.waitForText((text) => text.includes("Mesh"), "the first hunk");
-        await window.focus();
-        await window.press("Control+Home");
-        await window.page.keyboard.type("# mine", { delay: 120 });
-        await window.press("Enter");
-        await window.waitForText(`# mine\n${MESH}`, "both changes", 60);
-        const steps = [await window.text()];
-        while (steps.length < 30 && steps[0] !== shown(GRID)) {
-            await window.focus();
-            await window.press("Control+z");
-            await window.page.waitForTimeout(250);
-            steps.unshift(await window.text());
-        }
-        assert.equal(steps[0], shown(GRID), "undo comes back to the old text");
-        for (const [index, text] of steps.slice(0, -1).entries()) {
-            const hunks = (text: string): number => text.split("Mesh").length;
-            const typed = (text: string): number => /^(# ?m?i?n?e?\n?)?/.exec(text)?.[0].length ?? 0;
-            const next = steps[index + 1] ?? "";
-            const both = hunks(next) !== hunks(text) && typed(next) !== typed(text);
-            assert.ok(!both, `one undo took typing and hunks:\n${next}\n->\n${text}`);
-        }
-    }));
-
-    test("saves in mid-stream, and a look elsewhere, leave it one undo and one redo", withPicture(() => bench, async ({ window }) => {
-        await window.selectAll();
-        await window.ask("rename Grid to Mesh carefully");
-        await window.waitForText((text) => text.includes("class Mesh"), "the first hunk");
-        await window.focus();
-        await window.press("Control+s");
-        await window.openFile("other.py");
-        await window.waitForStatus(/hunks, .* s \(/);
-        await window.openFile(FILE);
-        await window.waitForText(MESH, "the new text");
-        await window.press("Control+z");
-        await window.waitForText(GRID, "the old text after one undo", 5);
-        await window.press("Control+Shift+z");
-        await window.waitForText(MESH, "the new text after one redo", 5);
-        await window.press("Control+z", "Control+s");
-        await bench.home.waitFor(FILE, GRID);
-    }));
-
-    test("typing after a rewrite is undone without it", withPicture(() => bench, async ({ window }) => {
-        await window.selectAll();
-        await window.ask("rename Grid to Mesh");
-        await window.waitForText(MESH, "the new text");
-        await window.waitForStatus(/hunks/);
-        await window.focus();
-        await window.press("Control+Home");
-        await window.page.keyboard.type("x");
-        await window.press("Control+z");
-        await window.waitForText(MESH, "the new text without the typing", 5);
-        await window.press("Control+z");
-        await window.waitForText(GRID, "the old text", 5);
-    }));
-
     test("the log has one line a rewrite, with where its time went", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
         await window.ask("rename Grid to Mesh");
@@ -211,37 +141,6 @@ describe("rewrites in VS Code", { timeout: 600_000 * PATIENCE }, () => {
         await window.waitForText(GRID, "the old text");
     }));
 
-    test("the prompt offers what was asked before and presets; Escape leaves without a trace", withPicture(() => bench, async ({ window }) => {
-        await window.selectAll();
-        await window.command("specd: Rewrite with LLM...");
-        const list = window.page.locator(".quick-input-list");
-        await list.locator("text=rename Grid to Mesh").first().waitFor();
-        await list.locator("text=Add type annotations").first().waitFor();
-        await picture(bench, "prompt");
-        await window.press("Escape");
-        await window.page.waitForSelector(".quick-input-widget", { state: "hidden" });
-        assert.equal(await window.text(), shown(GRID));
-        await window.focus();
-        await window.command("specd: Rewrite Again (Last Instruction)");
-        await window.waitForText((text) => text.includes("Mesh"), "the last instruction again");
-    }));
-
-    test("an instruction may have several lines", withPicture(() => bench, async ({ window }) => {
-        await window.selectAll();
-        await window.command("specd: Rewrite with LLM...");
-        await window.page.waitForSelector(".quick-input-title:has-text('Rewrite')");
-        await window.page.keyboard.type("rename Grid to Mesh");
-        await window.page.click('.quick-input-widget [aria-label="Write several lines"]');
-        const box = window.page.frameLocator("iframe.webview").frameLocator("iframe").locator("textarea");
-        await box.waitFor();
-        assert.equal(await box.inputValue(), "rename Grid to Mesh");
-        await box.press("Enter");
-        await box.pressSequentially("and keep the rest");
-        await picture(bench, "lines");
-        await box.press("Control+Enter");
-        await window.waitForText(MESH, "the new text");
-    }));
-
     test("words in place of code, and no change, are told and change nothing", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
         await window.ask("question: what is it");
@@ -261,26 +160,6 @@ describe("rewrites in VS Code", { timeout: 600_000 * PATIENCE }, () => {
         await window.waitForText(GRID, "the old text");
     }));
 
-    test("a comment that asks is offered, and goes with the edit", withPicture(() => bench, async ({ window }) => {
-        await window.goTo(11);
-        await window.press("Home");
-        await window.page.keyboard.type("# specd: rename Grid to Mesh\n");
-        await window.goTo(13);
-        await window.press("Control+.");
-        await window.page.click(".action-widget :text('Rewrite with LLM: rename Grid to Mesh')");
-        await window.waitForText(GRID.replace("Grid(n, n)", "Mesh(n, n)"), "the rewrite, without the comment");
-    }));
-
-    test("the lightbulb asks for an instruction too, for the lines that were selected", withPicture(() => bench, async ({ window }) => {
-        await window.goTo(11);
-        await window.press("Shift+ArrowDown", "Shift+ArrowDown", "Shift+ArrowDown", "Control+.");
-        await window.page.click(".action-widget :text('Rewrite with LLM…')");
-        await window.page.waitForSelector(".quick-input-title:has-text('Rewrite lines 11-13 of grid.py')");
-        await window.page.keyboard.type("rename Grid to Mesh");
-        await window.press("Enter");
-        await window.waitForText(GRID.replace("Grid(n, n)", "Mesh(n, n)"), "the new lines");
-    }));
-
     test("a hunk whose lines the user changed is a hint, which puts it in", withPicture(() => bench, async ({ window }) => {
         await window.selectAll();
         await window.ask("rename Grid to Mesh carefully");
@@ -296,4 +175,7 @@ describe("rewrites in VS Code", { timeout: 600_000 * PATIENCE }, () => {
         await window.page.click(".action-widget :text(\"Use specd's version\")");
         await window.waitForText(MESH, "specd's version");
     }));
+
+    undoTests(() => bench);
+    promptTests(() => bench);
 });

@@ -1,5 +1,6 @@
 // The language server's troubles, as a user of a real VS Code meets them: it does not start, it hangs, it dies.
 
+import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -54,6 +55,22 @@ describe("troubles of the language server in VS Code", { timeout: 600_000 * PATI
         await window.notification(/did not start as a language server, but ended with exit code 2: no such option\. Run it in a shell/);
         await window.dismissNotifications();
         await window.restarted(() => home.machineSettings());
+    }));
+
+    test("a server that hangs in mid-stream is left by Escape, and another one is there", withPicture(() => bench, async ({ window, home }) => {
+        await window.selectAll();
+        await window.ask(`${INSTRUCTION} carefully`);
+        await window.waitForText((text) => text.includes("Mesh"), "the first hunk");
+        for (const pid of home.languageServers()) process.kill(pid, "SIGSTOP");
+        await window.focus();
+        await window.press("Control+Home", "Escape");
+        await window.notification(/cancelled; the language server did not answer, and is started anew/);
+        await window.dismissNotifications();
+        await window.waitForIdle();
+        await window.focus();
+        await window.press("Control+z");
+        await window.waitForText(GRID, "the old text after one undo");
+        assert.equal(home.languageServers().length, 1);
     }));
 
     test("a server that is killed is said, its hunks stay, and the next one is there by itself", withPicture(() => bench, async ({ window, home }) => {

@@ -83,6 +83,39 @@ describe("settings and refusals in VS Code", { timeout: 600_000 * PATIENCE }, ()
         await window.dismissNotifications();
     }));
 
+    test("the trace has the times of each part, and none of the text", withPicture(() => bench, async ({ window }) => {
+        await window.command("Developer: Set Log Level...");
+        for (const [placeholder, row] of [["Set Log Level", "specd trace"], ["specd trace: Select log level", "Trace"]]) {
+            await window.page.waitForSelector(`.quick-input-widget input[placeholder="${placeholder}" i]`);
+            await window.page.waitForSelector(".quick-input-list .monaco-list-row");
+            await window.page.keyboard.type(row ?? "");
+            await window.page.waitForSelector(`.quick-input-list .monaco-list-row.focused:has-text("${row}")`);
+            await window.press("Enter");
+        }
+        await window.selectAll();
+        await window.ask("rename Grid to Mesh");
+        await window.waitForText(MESH, "the new text");
+        const trace = await window.output("specd: Show Trace", /decode at \d+ ms, .*first hunk received at .*apply at/);
+        assert.ok(!trace.includes("self.width"), "the trace has none of the text");
+        await window.closePanel();
+        await window.focus();
+        await window.press("Control+z");
+        await window.waitForText(GRID, "the old text");
+    }));
+
+    test("what VS Code itself was told to take as read-only is not offered a rewrite", withPicture(() => bench, async ({ window }) => {
+        await window.command("File: Set Active Editor Read-only in Session");
+        await window.focus();
+        await window.selectAll();
+        await window.press("Control+k", "Control+e");
+        await window.page.waitForTimeout(500);
+        assert.equal(await window.page.locator(".quick-input-title:has-text('Rewrite')").count(), 0);
+        await window.press("Control+.");
+        await window.page.waitForTimeout(500);
+        assert.equal(await window.page.locator(".action-widget :text('Rewrite')").count(), 0);
+        await window.command("File: Reset Active Editor Read-only in Session");
+    }));
+
     test("line ends, a byte order mark and characters of any width stay as they are on the disk", withPicture(() => bench, async ({ window, home }) => {
         const texts = { "crlf.py": GRID.replaceAll("\n", "\r\n"), "marked.py": `\ufeff${GRID}`, "wide.py": `# \u{1f600} e\u0301 Grid\n${GRID}# \u{1f600}Grid` };
         for (const [name, text] of Object.entries(texts)) {
