@@ -6,8 +6,12 @@ older counts fading and a prior where little was seen. Survival to a position is
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from operator import mul
 
 _BANDS = (1, 2, 4, 8, 16, 32, 64)  # upper ends of the bands of positions 1, 2, 3-4, 5-8, ...; the last has no end
+_SIZES = [high - low for low, high in pairwise((0, *_BANDS))]  # positions of each band but the last
+_USUAL = 128  # positions that survival is worked out for
 _FADE = 0.96  # what is left of a count after one more step of the same kind
 _PRIOR_WEIGHT = 3.0  # tokens that the prior counts as
 
@@ -29,6 +33,8 @@ class Acceptance:
         self._priors = dict(priors or {})
         self._default = default
         self._counts: dict[tuple[str, int], _Counts] = {}
+        self._survival: dict[tuple[str, int], list[float]] = {}  # by class, as far as it was asked for
+        self._taught: set[tuple[str, int]] = set()  # classes whose survival is to be worked out anew
 
     def hazards(self, proposer: str, evidence: int) -> list[float]:
         """Chance that the next token is refused, for each band."""
@@ -46,17 +52,23 @@ class Acceptance:
 
     def survival(self, proposer: str, evidence: int, depth: int) -> list[float]:
         """[depth] chance that at least 1, 2, ... tokens are accepted."""
-        hazards = self.hazards(proposer, evidence)
-        out, alive, band = [], 1.0, 0
-        for position in range(1, depth + 1):
-            while band < len(_BANDS) and position > _BANDS[band]:
-                band += 1
-            alive *= 1.0 - hazards[band]
-            out.append(alive)
-        return out
+        known = self._survival.get((proposer, evidence))
+        if known is None or len(known) < depth:
+            alive = [1.0 - hazard for hazard in self.hazards(proposer, evidence)]
+            factors = [factor for factor, size in zip(alive, _SIZES, strict=False) for _ in range(size)]
+            factors += [alive[-1]] * (max(depth, _USUAL) - len(factors))
+            known = self._survival[proposer, evidence] = list(accumulate(factors, mul))
+        return known[:depth]
+
+    def refresh(self) -> None:
+        """Works out what was taught since, so that nobody has to wait for it later."""
+        while self._taught:
+            self.survival(*self._taught.pop(), _USUAL)
 
     def record(self, proposer: str, evidence: int, depth: int, accepted: int) -> None:
         """`accepted` tokens of a draft `depth` deep held; the next one, if there was one, was refused."""
+        self._survival.pop((proposer, evidence), None)
+        self._taught.add((proposer, evidence))
         counts = self._counts.setdefault((proposer, evidence), _Counts())
         counts.reached = [_FADE * value for value in counts.reached]
         counts.refused = [_FADE * value for value in counts.refused]

@@ -50,11 +50,18 @@ class CostTable:
         self._factor = 1.0
         self._seen = [0] * len(self.widths)
         self._draft = dict(draft or {})
+        self._by_rows: dict[int, float] = {}  # by rows, until a step is seen
         self.stepped = stepped
         self.frozen = frozen
 
     def verify(self, rows: int) -> float:
         """Seconds of a step of `rows` rows; beyond the last width, in proportion to it."""
+        known = self._by_rows.get(rows)
+        if known is None:
+            known = self._by_rows[rows] = self._work_out(rows)
+        return known
+
+    def _work_out(self, rows: int) -> float:
         place = bisect_left(self.widths, rows)
         if place == len(self.widths):
             return self._factor * self._verify[-1] * rows / self.widths[-1]
@@ -77,6 +84,7 @@ class CostTable:
         change = seconds / (self._factor * self._verify[place]) - 1.0
         if change > 3.0:
             return
+        self._by_rows.clear()
         self._factor *= 1.0 + _FOLLOW * change
         fresh = 1.0 / (3 + self._seen[place])
         self._verify[place] *= 1.0 + max(_OWN, fresh if change < 0 else fresh / 2) * change  # noise only adds

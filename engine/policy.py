@@ -5,7 +5,7 @@ learnt (acceptance.py), costs are measured (costs.py). The objective is the one 
 the reference engine use. Given the same costs and the same steps, it decides the same.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Tokens
 from dataclasses import dataclass
 from itertools import accumulate
@@ -96,13 +96,16 @@ class Adaptive:
         self._asked = {proposer.name: _Asked() for proposer in self._proposers}
         self._made: list[Choice] = []  # all drafts of the last step, chosen or not
         self._start = 0  # where the tokens of that step begin
+        self._lessons: list[tuple[list[Choice], list[int]]] = []  # drafts of the step before, and what was committed
+        self._fitting: dict[int, list[int]] = {}  # by the longest draft, those that fill a width
 
     @property
     def proposers(self) -> tuple[Proposer, ...]:
         return self._proposers
 
     def choose(self, seq: Sequence, limit: int) -> Choice:
-        self._learn(seq)
+        self._settle(seq)
+        self._made = []
         plain = self._costs.verify(1)
         best, best_rate = PLAIN, 1.0 / plain
         spent = 0.0
@@ -146,15 +149,33 @@ class Adaptive:
     def record(self, record: StepRecord) -> None:
         self._costs.saw_verify(record.drafted + 1, record.seconds_verify)
 
-    def _learn(self, seq: Sequence) -> None:
-        """Scores all drafts of the last step by what was committed since, those that were not verified too."""
-        tokens = seq.tokens[self._start :]
-        matches = {made.proposer: matched(made.draft, tokens) for made in self._made if made.proposer is not None}
-        for made in self._made:
-            if made.proposer is not None and made.draft.size and tokens:
-                hit = matches[made.proposer]
-                known = made.draft.depth if hit < len(tokens) else hit  # what lies behind the last token is not known
-                self._acceptance.record(made.proposer, made.draft.evidence, min(known, made.draft.depth), hit)
+    def meanwhile(self, seq: Sequence) -> None:
+        """Learns from the step before the one that runs."""
+        self._settle(seq)
+        self._learn()
+        self._acceptance.refresh()
+
+    def _settle(self, seq: Sequence) -> None:
+        """What was committed after the last drafts is known; it is learnt from at leisure, before the next lesson."""
+        if len(seq) > self._start:
+            self._learn()
+            self._lessons.append((self._made, seq.tokens[self._start :]))
+            self._start = len(seq)
+
+    def _learn(self) -> None:
+        """Scores all drafts of a step by what was committed since, those that were not verified too."""
+        while self._lessons:
+            drafts, tokens = self._lessons.pop()
+            matches = {made.proposer: matched(made.draft, tokens) for made in drafts if made.proposer is not None}
+            for made in drafts:
+                if made.proposer is not None and made.draft.size:
+                    hit, depth = matches[made.proposer], made.draft.depth
+                    known = depth if hit < len(tokens) else hit  # what lies behind the last token is not known
+                    self._acceptance.record(made.proposer, made.draft.evidence, min(known, depth), hit)
+            self._rest(matches)
+
+    def _rest(self, matches: Mapping[str, int]) -> None:
+        """Asks less often whose drafts came to nothing."""
         for name, asked in self._asked.items():
             if asked.rest > 0:
                 asked.rest -= 1
@@ -166,8 +187,6 @@ class Adaptive:
                 asked.useless += 1
                 if asked.useless >= _PATIENCE:
                     asked.rest = min(_LONGEST_BREAK, 2 ** (asked.useless - _PATIENCE))
-        self._made.clear()
-        self._start = len(seq.tokens)
 
     def _is_resting(self, asked: _Asked, cost: float, plain: float) -> bool:
         return asked.rest > 0 and cost > _FREE * plain
@@ -192,19 +211,27 @@ class Adaptive:
         """The smallest head of a draft whose tokens per second are nearly the most, and its rate.
 
         chances: of each token, in order, that it is accepted."""
-        sizes = self._sizes(len(chances))
+        sizes, verify = self._sizes(len(chances)), self._costs.verify
         expected = list(accumulate(chances, initial=1.0))
-        rates = [expected[k] / (cost + self._costs.verify(k + 1)) for k in sizes]
-        most = max(rates, default=0.0)
-        return next(((k, rate) for k, rate in zip(sizes, rates, strict=True) if rate >= _NEARLY * most), (0, 0.0))
+        rates = [expected[k] / (cost + verify(k + 1)) for k in sizes]
+        enough = _NEARLY * max(rates, default=0.0)
+        for k, rate in zip(sizes, rates, strict=True):
+            if rate >= enough:
+                return k, rate
+        return 0, 0.0
 
     def _at_best(self, longest: int, cost: float) -> float:
         """Tokens per second of a draft of the best size up to `longest`, if all of it were accepted."""
-        return max(((k + 1) / (cost + self._costs.verify(k + 1)) for k in self._sizes(longest)), default=0.0)
+        verify = self._costs.verify
+        return max([(k + 1) / (cost + verify(k + 1)) for k in self._sizes(longest)], default=0.0)
 
     def _sizes(self, longest: int) -> list[int]:
         """Drafts that fill a width, ascending, and the one that ends with the tokens at hand."""
-        return sorted({min(width - 1, longest) for width in self._costs.widths if width > 1})
+        known = self._fitting.get(longest)
+        if known is None:
+            known = sorted({min(width - 1, longest) for width in self._costs.widths if width > 1})
+            self._fitting[longest] = known
+        return known
 
 
 def matched(draft: Draft, tokens: Tokens[int]) -> int:

@@ -14,7 +14,7 @@ from specd.engine.propose.tree import Continuation
 _EXAMINED = 48  # latest occurrences of each n-gram that are looked at
 _LONGEST = 16  # tokens of a match that are counted
 CLASSES = (2, 3, 4, 6, 9, 16)  # lengths of match from which evidence 1, 2, ... begins; 0 below
-AHEAD = (4, 6, 8, 12, 16, 24, 1 << 30, 8)  # tokens that are drafted by evidence: behind them hardly any is right
+AHEAD = (4, 6, 8, 12, 16, 24, 1 << 30, 8)  # tokens of a second guess by evidence: behind them hardly any is right
 FIRST = 7  # evidence where the answer has not begun: what matches may be the chat template's
 
 
@@ -49,7 +49,7 @@ class NgramBranches:
             for length, position in places:
                 seen.add(position)
                 evidence = bisect_right(CLASSES, length) if has_begun else FIRST
-                tokens = self._index.follow(position, min(k, AHEAD[evidence]))
+                tokens = self._index.follow(position, min(k, AHEAD[evidence]) if out else k)
                 if tokens and tokens not in rows:
                     rows.append(tokens)
                     out.append(Continuation(tokens, evidence))

@@ -12,37 +12,8 @@ from torch import Tensor
 from specd.engine.acceptance import Acceptance
 from specd.engine.draft import EMPTY, Draft
 
+_MAIN = 0.75  # of a budget: the likeliest guess's own. Where a text repeats itself it is often right to its end
 _RANKS = 3  # branches at a node that are told apart: the first, the second, all others
-
-
-class Survivals:
-    """What an Acceptance says of the classes of one job's trees, kept until the job teaches it better.
-
-    Looked up while a draft is waited for, and worked out anew, in `refresh`, when nothing waits."""
-
-    def __init__(self, acceptance: Acceptance, depth: int) -> None:
-        """depth: most tokens of a path."""
-        self._acceptance, self._depth = acceptance, depth
-        self._known: dict[tuple[str, int], list[float]] = {}
-        self._old: set[tuple[str, int]] = set()
-
-    def of(self, name: str, evidence: int) -> list[float]:
-        """[depth] chance that at least 1, 2, ... tokens are accepted."""
-        known = self._known.get((name, evidence))
-        if known is None:
-            known = self._known[name, evidence] = self._acceptance.survival(name, evidence, self._depth)
-        return known
-
-    def record(self, name: str, evidence: int, depth: int, accepted: int) -> None:
-        """As Acceptance has it."""
-        self._acceptance.record(name, evidence, depth, accepted)
-        self._known.pop((name, evidence), None)
-        self._old.add((name, evidence))
-
-    def refresh(self) -> None:
-        """Looks up what was recorded since."""
-        while self._old:
-            self.of(*self._old.pop())
 
 
 @dataclass(slots=True)
@@ -65,9 +36,9 @@ class _Branch:
 class PrefixTree:
     """Continuations from one root, common beginnings stored once. Nodes are numbered parents first."""
 
-    def __init__(self, survivals: Survivals, depth: int) -> None:
-        """depth: most tokens of a path, no more than those of survivals."""
-        self._survivals = survivals
+    def __init__(self, acceptance: Acceptance, depth: int) -> None:
+        """depth: most tokens of a path."""
+        self._acceptance = acceptance
         self._depth = depth
         self._branches: list[_Branch] = []
         self._forks: dict[int, list[_Branch]] = {-1: []}  # by a branch's `first`, -1 the root: what begins below it
@@ -76,7 +47,7 @@ class PrefixTree:
     def add(self, tokens: list[int], name: str, evidence: int) -> None:
         """Add a continuation. What of it is there already keeps the greater chance of the two."""
         length = min(len(tokens), self._depth)
-        survival = self._survivals.of(f"{name}/0", evidence)
+        survival = self._acceptance.survival(f"{name}/0", evidence, self._depth)
         above: _Branch | None = None
         at, forks, done = -1, self._forks[-1], 0
         while done < length and (into := _branch_to(forks, above, at, tokens[done])) is not None:
@@ -95,7 +66,7 @@ class PrefixTree:
         least = reached
         if rank:  # seldom right, but if its first token is, the others are like those of a first branch
             rank = min(rank, _RANKS - 1)
-            reached *= self._survivals.of(f"{name}/{rank}", evidence)[0] / max(survival[0], 1e-9)
+            reached *= self._acceptance.survival(f"{name}/{rank}", evidence, 1)[0] / max(survival[0], 1e-9)
         fresh = tokens[done:length]
         minus = [reached * alive for alive in survival[: length - done]]
         if minus[0] < least:  # whatever is rounded
@@ -107,7 +78,7 @@ class PrefixTree:
         forks.append(branch)
 
     def best(self, budget: int, evidence: int = 0) -> Draft:
-        """The `budget` nodes of greatest chance; a chain where they are one."""
+        """The `budget` nodes of greatest chance, a share of them the likeliest guess's; a chain where they are one."""
         # No node is likelier than its parent, and of equals the parent comes first: the sorted head is a tree.
         border = 0.0  # the chance of the last that has a place, below 0
         if self._size > budget:
@@ -119,6 +90,13 @@ class PrefixTree:
                 nodes.extend(zip(branch.minus[:count], numbers, range(count), repeat(branch)))
         nodes.sort()  # the greatest chance first; of equals, the node that came first
         del nodes[budget:]
+        if nodes:
+            main = nodes[0][3]
+            kept = min(len(main.tokens), int(_MAIN * budget))
+            if sum(branch is main for _, _, _, branch in nodes) < kept:
+                others = [node for node in nodes if node[3] is not main][: budget - kept]
+                numbers = range(main.first, main.first + kept)
+                nodes = sorted([*zip(main.minus[:kept], numbers, range(kept), repeat(main)), *others])
         index = {number: place for place, (_, number, _, _) in enumerate(nodes)}
         tokens, parents = list[int](), list[int]()
         for _, number, place, branch in nodes:
@@ -157,7 +135,7 @@ class PrefixTree:
             if branch.rank:  # of a later branch only the first token has a class of its own
                 seen, right = min(seen, 1), min(right, 1)
             if seen > 0:
-                self._survivals.record(f"{branch.name}/{branch.rank}", branch.evidence, seen, right)
+                self._acceptance.record(f"{branch.name}/{branch.rank}", branch.evidence, seen, right)
 
 
 def _branch_to(forks: list[_Branch], above: _Branch | None, at: int, token: int) -> _Branch | None:

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from specd.engine.acceptance import Acceptance, Prior
 from specd.engine.draft import EMPTY, Committed, Draft, Proposer, Sequence
 from specd.engine.policy import PRIORS as CHAIN_PRIORS
-from specd.engine.propose.prefix_tree import PrefixTree, Survivals
+from specd.engine.propose.prefix_tree import PrefixTree
 
 
 class Continuation(NamedTuple):
@@ -52,7 +52,7 @@ class TreeProposer:
             raise ValueError(f"a tree needs a source and a budget of 1 node or more, not {budget}")
         self.name = "+".join(source.name for source in self.sources) + "-tree"
         self.max_k = budget
-        self._survivals = Survivals(acceptance or Acceptance(PRIORS), budget)
+        self._acceptance = acceptance or Acceptance(PRIORS)
         asked = [getattr(source, "meanwhile", None) for source in self.sources]
         self._unhurried: list[Callable[[Sequence], None]] = [each for each in asked if each is not None]
         self._tree: PrefixTree | None = None  # what was offered after the first `_start` tokens
@@ -73,7 +73,7 @@ class TreeProposer:
         k = min(k, self.max_k)
         if k < 1:
             return EMPTY
-        self._tree, self._start = PrefixTree(self._survivals, k), len(seq)
+        self._tree, self._start = PrefixTree(self._acceptance, k), len(seq)
         first: Continuation | None = None
         for source, ask in zip(self.sources, self._ask, strict=True):
             for guess in ask(seq, min(k, source.max_k)):
@@ -90,7 +90,7 @@ class TreeProposer:
         """What was emitted after a tree teaches how likely its branches are. The sources do what they can."""
         self._settle(seq)
         self._learn()
-        self._survivals.refresh()
+        self._acceptance.refresh()
         for work in self._unhurried:
             work(seq)
 

@@ -14,7 +14,7 @@ from specd.engine import Acceptance, Committed, Draft, NgramProposer, Proposer, 
 from specd.engine.acceptance import expected_tokens
 from specd.engine.choice import accept
 from specd.engine.propose.ngram_tree import NgramBranches
-from specd.engine.propose.prefix_tree import PrefixTree, Survivals
+from specd.engine.propose.prefix_tree import PrefixTree
 from specd.engine.propose.tree import Continuation, TreeProposer
 
 TOKENS = st.lists(st.integers(0, 3), min_size=1, max_size=8)
@@ -45,7 +45,7 @@ def taught(seed: int) -> Acceptance:
 def test_it_holds_beginnings_of_the_guesses_each_once_up_to_the_budget(
     guesses: list[tuple[list[int], str, int]], budget: int, depth: int, seed: int
 ) -> None:
-    tree = PrefixTree(Survivals(taught(seed), depth), depth)
+    tree = PrefixTree(taught(seed), depth)
     for tokens, name, evidence in guesses:
         tree.add(tokens, name, evidence)
     draft = tree.best(budget, evidence=2)
@@ -66,7 +66,7 @@ def test_by_what_was_learnt_no_chain_of_the_same_size_promises_more(
     guesses: list[tuple[list[int], str, int]], budget: int, seed: int
 ) -> None:
     acceptance = taught(seed)
-    tree = PrefixTree(Survivals(acceptance, 8), 8)
+    tree = PrefixTree(acceptance, 8)
     for tokens, name, evidence in guesses:
         tree.add(tokens, name, evidence)
     children: dict[int, list[int]] = {}
@@ -189,7 +189,7 @@ def test_drafts_of_proposers_are_merged_trees_among_them() -> None:
 
 def test_what_two_sources_agree_on_has_the_better_ones_chance() -> None:
     acceptance = Acceptance({("poor/0", 0): 0.9, ("good/0", 0): 0.05}, default=0.9)
-    tree = PrefixTree(Survivals(acceptance, 8), 8)
+    tree = PrefixTree(acceptance, 8)
     tree.add([1, 2, 3], "poor", 0)
     tree.add([1, 2, 4], "good", 0)
     chances = [chance for _, _, chance in tree.nodes()]
@@ -242,7 +242,7 @@ def bench_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_learnt_chances_agree_with_the_survival_they_come_from() -> None:
     acceptance = Acceptance({("a/0", 0): 0.2, ("a/1", 0): 0.7}, default=0.5)
-    tree = PrefixTree(Survivals(acceptance, 4), 4)
+    tree = PrefixTree(acceptance, 4)
     tree.add([1, 2, 3], "a", 0)
     tree.add([1, 5, 6], "a", 0)
     survival = acceptance.survival("a/0", 0, 4)
