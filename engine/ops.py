@@ -69,7 +69,7 @@ class Ops(Protocol):
         base: int | Tensor,
         mask: Tensor | None,
     ) -> Tensor:
-        """Scaled dot-product attention over a paged cache -> [M, Hq, D].
+        """Scaled dot-product attention over a paged cache -> [M, Hq, D], contiguous.
 
         Row m sees the `base` positions before the block and, in the block, the rows up to itself (mask None), those
         that mask [M, M] bool names, or those that lanes [M, M] int32 list: row m's in ascending order, -1 behind them.
@@ -89,9 +89,9 @@ class Ops(Protocol):
         spans: Tensor | None,
     ) -> Tensor:
         """Two-way attention, for drafts: row m of q [M, Hq, D] sees all cache places start..stop-1 (spans None) or, of
-        those, spans[m, 0]..spans[m, 1]-1 ([M, 2] int64) -> [M, Hq, D]. Places, and start and stop on the device, as in
-        `attention`. The promise on rows does not cover it: a block of drafts always has the same rows, and no output
-        depends on it."""
+        those, spans[m, 0]..spans[m, 1]-1 ([M, 2] int64) -> [M, Hq, D], contiguous. Places, and start and stop on the
+        device, as in `attention`. The promise on rows does not cover it: a block of drafts always has the same rows,
+        and no output depends on it."""
 
 
 @runtime_checkable
@@ -202,7 +202,7 @@ class TorchOps:
         seen = order < total
         place = order.clamp(max=total - 1)
         slots = table.long()[place // page] * page + place % page  # [M, n]
-        out = torch.empty_like(q)
+        out = q.new_empty(rows, heads, size)
         for row in range(rows):  # one row at a time: no product's shape depends on the number of rows
             keys, values = k_cache[slots[row]].float(), v_cache[slots[row]].float()  # [n, G, D]
             values = values.masked_fill(~seen[row][:, None, None], 0.0)  # 0 times what nobody wrote may be no number
@@ -237,7 +237,7 @@ class TorchOps:
         if spans is not None:
             scores = scores.masked_fill((place < spans[:, :1]) | (place >= spans[:, 1:]), -torch.inf)
         mixed = torch.einsum("grmn,ngd->mgrd", scores.softmax(dim=-1), values)
-        return mixed.reshape(rows, heads, size).to(q.dtype)
+        return mixed.reshape(rows, heads, size).to(q.dtype).contiguous()
 
     def choose(self, logits: Tensor, positions: Tensor, params: Tensor) -> Tensor:
         return choice.choose(logits, positions, params)

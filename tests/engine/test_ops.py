@@ -167,6 +167,18 @@ def test_span_attention_sees_each_rows_span_and_nothing_else(ops: Ops, start: in
     close(out.double(), torch.einsum("hmn,nhd->mhd", weights, values))
 
 
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_what_attention_gives_can_be_viewed_as_rows(ops: Ops, groups: int) -> None:
+    k, v, table = random_cache(40, groups, 20)
+    q = torch.randn(7, 4, 20)
+    for out in (ops.span_attention(q, k, v, table, PAGE, 3, 40, None), ops.attention(q, k, v, table, PAGE, 33, None)):
+        assert out.view(7, 80).shape == (7, 80)
+    turned = torch.randn(4, 7, 20).transpose(0, 1)
+    turned_out = TorchOps().attention(turned, k, v, table, PAGE, 33, None)
+    assert turned_out.is_contiguous()
+    assert torch.equal(turned_out, TorchOps().attention(turned.contiguous(), k, v, table, PAGE, 33, None))
+
+
 def test_a_cache_that_cannot_be_written_costs_a_build_and_no_folder_at_all_costs_speed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

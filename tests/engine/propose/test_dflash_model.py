@@ -15,6 +15,7 @@ from torch.nn import functional
 from specd.engine.config import EngineConfig
 from specd.engine.load import load
 from specd.engine.model import Qwen3
+from specd.engine.ops import TorchOps
 from specd.engine.propose.dflash import DFlashDrafter, load_dflash
 
 MIXED = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 5, "use_sliding_window": True}
@@ -178,3 +179,14 @@ def test_positions_far_beyond_the_first_rope_table_are_rotated_right(model: Qwen
     drafter.ingest(context, 0, taps)
     expected = dense_block(drafter, folder, taps, torch.arange(start), 65, start, 8)
     torch.testing.assert_close(drafter.block(context, 65, start, 8).double(), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_every_number_of_key_and_value_heads_works_without_kernels(model: Qwen3, tmp_path: Path, groups: int) -> None:
+    folder = tiny_dflash.write(tmp_path, 3, num_key_value_heads=groups)
+    drafter = load_dflash(folder, model)
+    drafter.ops = TorchOps()
+    taps, context = torch.randn(9, 2, 48), drafter.new_context()
+    drafter.ingest(context, 0, taps)
+    expected = dense_block(drafter, folder, taps, torch.arange(9), 65, 9, 8)
+    torch.testing.assert_close(drafter.block(context, 65, 9, 8).double(), expected, rtol=1e-4, atol=1e-4)
