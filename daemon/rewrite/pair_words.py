@@ -2,6 +2,14 @@
 
 import re
 
+ARROWS = r"-+>|=+>|→|⇒|⟶"
+_CODE = re.compile(r"[_0-9$.:!#@*/<>\[\]=()]|[a-z][A-Z]|^[A-Z]{2,}")
+
+
+def is_code(text: str, first: bool = False) -> bool:
+    """No plain word of prose: it has a mark, a digit or a capital that prose has no use for. first: of its sentence."""
+    return bool(_CODE.search(text)) or (text[:1].isupper() and not first)
+
 
 def _set(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -41,7 +49,7 @@ INSTEAD = re.compile(
 FILLER = _set(
     "the a an its their our this that these those new old just simply all every both each private public exported"
     " lower-case lowercase upper-case uppercase shorter longer now please also then being from name names of uses"
-    " usages usage occurrences instances references everywhere any to be"
+    " following usages usage occurrences instances references everywhere any to be"
 )
 NOUNS = _set(
     "class classes function functions method methods variable variables identifier identifiers type types"

@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from specd.daemon.rewrite.pair_forms import read_forms, read_sed
+from specd.daemon.rewrite.pair_forms import read_forms, read_refused, read_sed
+from specd.daemon.rewrite.pair_phrases import affirmed, phrases
 from specd.daemon.rewrite.pair_words import (
     AFFIX,
     AFFIX_WITH,
+    ARROWS,
     ARTICLES,
     ENDS,
     FILLER,
@@ -24,19 +26,18 @@ from specd.daemon.rewrite.pair_words import (
     PASSIVE,
     PRONOUNS,
     VERBS,
+    is_code,
 )
 
 MOST_PAIRS = 64
 MOST_TEXT = 2000  # characters of the instruction that are read
 MOST_TOKENS = 4 * MOST_PAIRS  # of a sentence: "a -> b," is four
 
-_ARROWS = r"-+>|=+>|→|⇒|⟶"
 _TOKEN = re.compile(
     r"`{1,3}([^`\n]+?)`{1,3}|\"([^\"\n]+)\"|“([^”\n]+)”|‘([^’\n]+)’|(?<!\w)'([^'\n]+)'(?!\w)"
     r"|[«‹]\s*([^«»‹›\n]+?)\s*[»›]"
-    rf"|({_ARROWS})|([^\s,;()`\"“”‘’«»‹›→⇒⟶]+?(?={_ARROWS})|[^\s,;()`\"“”‘’«»‹›→⇒⟶]+)|([,;()])"
+    rf"|({ARROWS})|([^\s,;()`\"“”‘’«»‹›→⇒⟶]+?(?={ARROWS})|[^\s,;()`\"“”‘’«»‹›→⇒⟶]+)|([,;()])"
 )
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'])|\n\s*(?=[-*•\d])|\n\s*\n")
 ARROW = "->"
 
 
@@ -50,14 +51,12 @@ class _Token:
 
     @property
     def word(self) -> str:
-        return "" if self.quoted else self.text.lower()
+        """In lower case, but for a name A."""
+        return "" if self.quoted else "A" if self.text == "A" and not self.first else self.text.lower()
 
     @property
     def is_code(self) -> bool:
-        """No plain word of prose: quoted, or with a mark, a digit or a capital that prose has no use for."""
-        text = self.text
-        marked = re.search(r"[_0-9$.:!#@*/<>\[\]=]|[a-z][A-Z]|^[A-Z]{2,}", text)
-        return self.quoted or bool(marked) or (text[:1].isupper() and not self.first)
+        return self.quoted or is_code(self.text, self.first)
 
 
 Names = list[str | None]  # None: a pronoun
@@ -80,12 +79,13 @@ def read_pairs(instruction: str) -> list[tuple[str, str]]:
 def _read(text: str) -> Iterator[tuple[str, str]]:
     commands, text = read_sed(text)
     yield from commands
-    for sentence in _SENTENCE.split(text):
-        if sentence:
-            yield from read_forms(sentence)
-            yield from _affixes(sentence)
-            yield from _parameters(sentence)
-            yield from _renames(sentence)
+    for phrase in phrases(text):
+        yield from read_refused(phrase)
+        sentence = affirmed(phrase)
+        yield from read_forms(sentence)
+        yield from _affixes(sentence)
+        yield from _parameters(sentence)
+        yield from _renames(sentence)
 
 
 def _renames(sentence: str) -> Iterator[tuple[str, str]]:

@@ -1,5 +1,7 @@
 """How people write renames, and what must not be read as one."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,6 +89,60 @@ NAMED = [
     (r"s/\bfoo\b/bar/g", [("foo", "bar")]),
     (r"s/a\.b/c\/d/", [("a.b", "c/d")]),
     ("add a first argument `env` to load", [("load()", "load(env)"), ("load(", "load(env, ")]),
+    ("use `B` not `A`", [("A", "B")]),
+    ("use bar, not foo", [("foo", "bar")]),
+    ("call it bar and not foo", [("foo", "bar")]),
+    ("Don't use `print()`, use `log.info()`.", [("print()", "log.info()")]),
+    ("foo should be bar", [("foo", "bar")]),
+    ("foo should be bar and baz should be qux.", [("foo", "bar"), ("baz", "qux")]),
+    ("In the tests `foo` should be `bar`, and keep the docs.", [("foo", "bar")]),
+    ("the fix of old_name: it must stay, but old_name should be newName", [("old_name", "newName")]),
+    ("call A B", [("A", "B")]),
+    ("Call foo bar.", [("foo", "bar")]),
+    ("in the tests call fooBar foo_bar", [("fooBar", "foo_bar")]),
+    ("Change the name A into B", [("A", "B")]),
+    ("10 should be 20", [("10", "20")]),
+]
+
+TWO = [("foo", "bar"), ("baz", "qux")]
+LISTS = [
+    "1. foo -> bar\n2. baz -> qux",
+    "* foo -> bar\n* baz -> qux",
+    "(1) foo -> bar\n(2) baz -> qux",
+    "a) foo -> bar\nb) baz -> qux",
+    "- [ ] foo -> bar\n- [x] baz -> qux",
+    "foo -> bar\nbaz -> qux",
+    "rename:\n- foo to bar\n- baz to qux",
+    "Rename:\n  1) foo to bar\n  2) baz to qux",
+    "rename: 1) foo to bar, 2) baz to qux",
+    "Rename these functions:\n\n* foo to bar\n* `baz` to `qux`\n\nKeep the rest.",
+    "Please make these renames:\nfoo to bar\nbaz to qux",
+    "Changes:\n1. `foo` → `bar`\n   because it is nicer\n2. `baz` → `qux`",
+    "1. Rename foo to bar.\n2. Document run.\n3. rename baz to qux",
+    "Rename:\n- foo to bar\n- add a parameter to run\n- baz to qux",
+]
+
+REFUSED = [
+    ("Don't rename foo to bar", []),
+    ("Don’t rename foo to bar, baz to qux", []),
+    ("do not rename foo to bar or baz to qux", []),
+    ("never rename foo to bar", []),
+    ("I don't want foo renamed to bar", []),
+    ("foo must not be renamed to bar", []),
+    ("Don't rename:\n- foo to bar\n- baz -> qux", []),
+    ("Do not add a first argument p to f", []),
+    ("rename foo to bar, but not baz to qux", [("foo", "bar")]),
+    ("rename foo to bar (not baz to qux)", [("foo", "bar")]),
+    ("rename foo to bar and don't rename baz to qux", [("foo", "bar")]),
+    ("rename foo to bar; baz should not be renamed to qux", [("foo", "bar")]),
+    ("rename foo to bar without renaming baz to qux", [("foo", "bar")]),
+    ("please do not change foo to bar but change baz to qux", [("baz", "qux")]),
+    ("never rename foo to bar, rename baz to qux", [("baz", "qux")]),
+    ("Rename x to y. Do not rename foo to bar. Rename baz to qux.", [("x", "y"), ("baz", "qux")]),
+    ("Don't forget to rename foo to bar", [("foo", "bar")]),
+    ("Rename foo to bar, but don't touch baz", [("foo", "bar")]),
+    ("rename foo to bar so that it does not change size, and baz to qux", TWO),
+    ("replace 'do not rename a to b' with 'c'", [("do not rename a to b", "c")]),
 ]
 
 UNNAMED = [
@@ -111,11 +167,33 @@ UNNAMED = [
     "we should replace this",
     "iterate over the items and print each over the other",
     r"s/(\d+)px/\1em/",
+    "Output should be sorted.",
+    "This should be faster",
+    "the result of `f` should be `None`",
+    "MAX should be 10",
+    "call close twice",
+    "Call the helper here.",
+    "A helper should be there",
 ]
 
 
 @pytest.mark.parametrize(("instruction", "pairs"), NAMED)
 def test_a_rename_is_read(instruction: str, pairs: list[tuple[str, str]]) -> None:
+    assert read_pairs(instruction) == pairs
+
+
+@pytest.mark.parametrize("instruction", LISTS)
+def test_each_item_of_a_list_is_read(instruction: str) -> None:
+    assert read_pairs(instruction) == TWO
+
+
+@pytest.mark.parametrize(("old", "new"), [("*", "+"), ("-", "+"), ("1", "2")])
+def test_an_operator_or_a_number_is_no_bullet(old: str, new: str) -> None:
+    assert read_pairs(f"{old} -> {new}") == [(old, new)]
+
+
+@pytest.mark.parametrize(("instruction", "pairs"), REFUSED)
+def test_what_an_instruction_says_not_to_rename_is_not_read(instruction: str, pairs: list[tuple[str, str]]) -> None:
     assert read_pairs(instruction) == pairs
 
 
@@ -142,12 +220,11 @@ def test_any_two_identifiers_are_read_in_every_usual_order(old: str, new: str) -
     assert read_pairs(f"use {new} instead of {old}") == expected
 
 
-@given(
-    st.text(max_size=200)
-    | st.lists(st.sampled_from(["rename", "to", "`", "a", ",", "and", "->", "s/", "instead of", "it", ";", "as"])).map(
-        " ".join
-    )
-)
+WORDS = ["rename", "to", "`", "a", ",", "and", "->", "s/", "instead of", "it", ";", "as", "\n", "- ", "1.", "2.", ":"]
+WORDS += ["not", "don't", "without", "renamed", "should be", "call", "use", "but", "B", "'", "(", ")", "becomes"]
+
+
+@given(st.text(max_size=200) | st.lists(st.sampled_from(WORDS)).map(" ".join))
 def test_any_text_is_read_without_raising(instruction: str) -> None:
     for old, new in read_pairs(instruction):
         assert old
@@ -158,6 +235,15 @@ def test_the_reading_of_an_endless_instruction_ends() -> None:
     pairs = read_pairs(", ".join(f"name_{n} -> other_{n}" for n in range(100_000)))
     assert len(pairs) == MOST_PAIRS
     assert read_pairs("x" * MOST_TEXT + " rename foo to bar") == []
+
+
+@pytest.mark.parametrize(
+    "text", ["- instead of", "do not - ", "x not a a to ", "call a ", "1. a: ", "\n", "don't use a, "]
+)
+def test_a_text_of_one_phrase_without_end_is_read_at_once(text: str) -> None:
+    began = time.process_time()
+    read_pairs(text * MOST_TEXT)
+    assert time.process_time() - began < 2.0
 
 
 def test_the_first_of_two_new_names_counts() -> None:
