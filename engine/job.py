@@ -1,7 +1,8 @@
 """One generation: its state, its loop, and the events that it yields.
 
 Where steps are launched and awaited apart, the next one is launched before the caller hears of the last: while the
-caller works, so does the device. What can wait is done between a launch and its result.
+caller works, so does the device. What can wait is done between a launch and its result. Whatever fails or interrupts a
+job, its caches are at the length that the caller was told: a step that he has not heard of is taken back.
 """
 
 import time
@@ -87,6 +88,7 @@ class Job:
         self.model, self.sampling, self.rules, self.policy, self.cache = model, sampling, rules, policy, cache
         self.logprobs, self.accept = logprobs, accept
         self.seq = Sequence(ids, len(ids))
+        self._told = len(ids)  # tokens of seq that the caller knows of
         self.stats = Summary(prompt_tokens=len(ids))
         self.text = TextStream(tokenizer) if tokenizer is not None else None
         self._decode = self.text.push if self.text is not None else lambda ids: ""
@@ -107,17 +109,23 @@ class Job:
             reason: Reason | None = None
             while reason is None:
                 with self.model.ops.alone():
-                    done, reason = self._end(self._begun or self._begin())
+                    if self._begun is None:
+                        self._begun = self._begin()
+                    done, reason = self._end(self._begun)
                     failure = self._run_ahead() if reason is None else None
+                length = len(self.seq)
+                self._told = length  # nothing is called between here and the yield: no signal comes between them
                 yield done
                 if failure is not None:
                     raise failure
-            self._meanwhile()  # what the last step taught is for the next job too
+            failure = _failure_of(self._meanwhile)  # what the last step taught is for the next job too
+            tail = self.held + (self.text.finish() if self.text is not None and not self._cut_by_string else "")
+            yield Finished(reason, tail, self.stats)
+            if failure is not None:
+                raise failure
         except BaseException:  # a cancel too
             self._rewind()
             raise
-        tail = self.held + (self.text.finish() if self.text is not None and not self._cut_by_string else "")
-        yield Finished(reason, tail, self.stats)
 
     def _prefill(self) -> Generator[Event, None, None]:
         self.cache.truncate(len(self.seq) - 1)
@@ -130,14 +138,14 @@ class Job:
         self._observe(Committed([]))
         yield PrefillDone(reused, self.cache.length - reused, self.stats.seconds_prefill)
 
-    def _run_ahead(self) -> Exception | None:
+    def _run_ahead(self) -> BaseException | None:
         """Begins the next step, so that the device works while the caller does, where steps are launched and awaited
-        apart. -> what failed, which is told when the next step is asked for."""
+        apart. -> what failed or interrupted it, which is told when the next step is asked for."""
         if self.model.steps is None or self.logprobs:
             return None
         try:
             self._begun = self._begin()
-        except Exception as error:
+        except BaseException as error:  # an interrupt too: the step before it is committed, and not told yet
             return error
         return None
 
@@ -184,8 +192,10 @@ class Job:
             rows = step.logits[: len(kept)].log_softmax(dim=-1)
             scores = rows.gather(-1, torch.tensor(kept, device=rows.device)[:, None])[:, 0].tolist()
         # Where the device was done before anyone asked, when is not known: what the host spent is all there is to tell.
-        is_timed = landed - awaited > _AT_ONCE
-        away = 0.0 if is_timed else resumed - begun.launched
+        # While the caller was away nothing was done for the step, but by a device that works aside and is awaited.
+        is_aside = begun.flight is not None and begun.flight.steps.works_aside
+        is_timed = not is_aside or landed - awaited > _AT_ONCE
+        away = 0.0 if is_aside and is_timed else resumed - begun.launched
         seconds = time.perf_counter() - begun.drafted - away
         record = StepRecord(name, size, accepted, len(kept), begun.seconds_draft, seconds, step.rule)
         self._unrecorded.append((record, is_timed))
@@ -195,10 +205,10 @@ class Job:
         """While the device works: what can wait until then, and what policy and proposers would otherwise do before the
         next draft."""
         while self._unrecorded:
-            record, is_timed = self._unrecorded.pop()
+            record, is_timed = self._unrecorded.pop(0)
+            self.stats.add(record)
             if is_timed:
                 self.policy.record(record)
-            self.stats.add(record)
         for work in self._unhurried:
             work(self.seq)
 
@@ -208,13 +218,25 @@ class Job:
         return max(0, min(budget - 1, self.cache.max_positions - self.cache.length - 1))
 
     def _rewind(self) -> None:
-        """Every cache back to the last committed length, wherever a step was left."""
+        """All that a step changes back to what the caller was told of, wherever it was left."""
         if self._begun is not None and self._begun.flight is not None:
             self._begun.flight.steps.abandon(self._begun.flight)
-        self.cache.truncate(len(self.seq) - 1)
+        if self.model.steps is not None:
+            self.model.steps.leave(self.cache)
+        del self.seq.tokens[self._told :]
+        self.cache.truncate(self._told - 1)
         for proposer in self.policy.proposers:
-            proposer.truncate(len(self.seq))
+            proposer.truncate(self._told)
 
     def _observe(self, committed: Committed) -> None:
         for proposer in self.policy.proposers:
             proposer.observe(self.seq, committed)
+
+
+def _failure_of(work: Callable[[], None]) -> BaseException | None:
+    """Does the work. -> what failed or interrupted it."""
+    try:
+        work()
+    except BaseException as error:
+        return error
+    return None

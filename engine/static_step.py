@@ -77,6 +77,11 @@ class StaticStep(Passes[int, Kind]):
         self._flying: Flight | None = None  # whose inputs and record the buffers hold
 
     @property
+    def works_aside(self) -> bool:
+        """Whether a launched step runs while the host does something else, and not within its launch."""
+        return self.model.device.type != "cpu"
+
+    @property
     def widths(self) -> tuple[int, ...]:
         """Rows of the steps of chains, ascending."""
         return WIDTHS
@@ -143,18 +148,18 @@ class StaticStep(Passes[int, Kind]):
         start, rows, parents = cache.length, draft.size + 1, draft.parents
         widths = WIDTHS if parents is None else TREE_WIDTHS
         width = widths[bisect_left(widths, rows)]
+        flight = Flight(self, cache, start, width, parents is not None)
         try:
             cache.hold(rows)
             self.inputs.write(cache, (newest,), width, sampling, draft.tokens.cpu().numpy())
             if parents is not None:
                 self.inputs.write_tree(parents.tolist(), width)
+            self._flying = flight  # before the launch: whatever interrupts it, what runs is known
             self.launch(width, "chain" if parents is None else "tree")
         except BaseException:
-            self.wait()  # the next step must not write its inputs while this one reads its own
-            cache.truncate(start)
+            self.abandon(flight)
             raise
-        self._flying = Flight(self, cache, start, width, parents is not None)
-        return self._flying
+        return flight
 
     def end(self, flight: Flight, taps: Sequence[int] = ()) -> tuple[list[int], list[int], Tensor | None]:
         """The second half of `step`: waits for its record."""
@@ -163,7 +168,9 @@ class StaticStep(Passes[int, Kind]):
             words, tapped = flight.words, flight.tapped
             if words is None:
                 self.wait()
-                words, tapped, self._flying = self._record_words, self._tapped, None
+                words, tapped = self._record_words, self._tapped
+            if self._flying is flight:
+                self._flying = None
             accepted = int(words[0])
             if not words[1]:
                 raise NonFiniteLogits(NOT_FINITE)
@@ -186,13 +193,20 @@ class StaticStep(Passes[int, Kind]):
             self._flying = None
         flight.cache.truncate(flight.start)
 
+    def leave(self, cache: KVCache) -> None:
+        """Abandons what flies for the cache, whoever holds its flight. Idempotent."""
+        if self._flying is not None and self._flying.cache is cache:
+            self.abandon(self._flying)
+
     def _land(self) -> None:
-        """Makes room for another step: the one that flies is waited for, and keeps what it found."""
-        flight, self._flying = self._flying, None
+        """Makes room for another step: the one that flies is waited for, and keeps what it found. An interrupt anywhere
+        in it costs that flight nothing: it flies until it has all."""
+        flight = self._flying
         if flight is not None:
             self.wait()
-            flight.words = self._record_words[: 2 + 2 * flight.width].copy()
             flight.tapped = None if self._tapped is None else self._tapped[: flight.width].clone()
+            flight.words = self._record_words[: 2 + 2 * flight.width].copy()
+            self._flying = None
 
     def blank(self, width: int, kind: Kind) -> None:
         """A step of nothing but padding, after nothing."""
