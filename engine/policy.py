@@ -41,7 +41,9 @@ class StepPolicy(Protocol):
         """The next step's draft, of at most `limit` tokens."""
 
     def record(self, record: StepRecord) -> None:
-        """What became of the step that was chosen last."""
+        """What became of a step: once each and in order, but late. It comes while the next step is under way, after
+        that one was chosen; the last one's comes when the answer is complete. Left out are steps that a device which
+        works aside had done before anyone asked, since how long they took is not known."""
 
 
 class Fixed:

@@ -1,12 +1,28 @@
 """What proposers do while the device works: they are called in every step, and no fault of theirs harms the job."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scripted import Scripted, assert_fresh, run, tokens_of
 
-from specd.engine import Acceptance, Adaptive, CostTable, EngineConfig, Sequence, StepDone, generate, load
+from specd.engine import (
+    Acceptance,
+    Adaptive,
+    Choice,
+    CostTable,
+    Draft,
+    EngineConfig,
+    SamplingParams,
+    Sequence,
+    StepDone,
+    StepRecord,
+    generate,
+    load,
+)
+from specd.engine.draft import EMPTY
 from specd.engine.model import Qwen3
 from specd.engine.ops import StaticOps
 from specd.engine.propose.ngram_tree import NgramBranches
@@ -15,6 +31,7 @@ from specd.engine.static_step import StaticStep
 
 Maker = Callable[..., Path]
 NEVER: frozenset[int] = frozenset()
+SAMPLED = SamplingParams(temperature=0.9, seed=3)
 PROMPT = list(b"while one works the other works, and while one works the other waits")
 COSTS = {1: 1.0, 8: 1.05, 32: 1.2}
 
@@ -79,3 +96,38 @@ def test_lookup_that_catches_up_late_changes_no_output(model: Qwen3, truth: list
     assert stats.emitted == stats.tokens == len(out)  # the last step is in it too
     again, _ = run(generate(model, PROMPT, max_tokens=60, stop_ids=NEVER, speculative=tree))
     assert again == out
+
+
+class Recorded:
+    """Always the same draft, and the records that came of it."""
+
+    proposers = ()
+
+    def __init__(self, draft: Draft) -> None:
+        self.choice = Choice("always", draft)
+        self.records: list[StepRecord] = []
+        self.chosen = 0
+
+    def choose(self, seq: Sequence, limit: int) -> Choice:
+        assert len(self.records) == max(0, self.chosen - 1)  # a step's record comes after the next choice
+        self.chosen += 1
+        return self.choice
+
+    def record(self, record: StepRecord) -> None:
+        self.records.append(record)
+
+
+@pytest.mark.parametrize("options", [{}, {"logprobs": True}, {"accept": "rejection", "sampling": SAMPLED}])
+@pytest.mark.parametrize("draft", [EMPTY, Draft.chain([7])])
+def test_every_step_is_recorded_once_and_the_callers_time_is_not_its_own(
+    model: Qwen3, draft: Draft, options: dict[str, Any]
+) -> None:
+    policy, steps, began = Recorded(draft), 0, time.perf_counter()
+    for event in generate(model, PROMPT, max_tokens=20, stop_ids=NEVER, speculative=policy, **options):
+        if isinstance(event, StepDone):
+            steps += 1
+            time.sleep(0.01)
+    worked = time.perf_counter() - began - steps * 0.01
+    assert len(policy.records) == policy.chosen == steps
+    assert all(record.seconds_verify > 0.0 for record in policy.records)
+    assert sum(record.seconds_verify for record in policy.records) <= worked
