@@ -20,6 +20,8 @@ class NgramIndex:
     that.
 
     Only n-grams that some token follows are in it. `extend` costs O(max_n) a token, `truncate` what it takes away.
+    Where either is interrupted, the row is as it was or as it was to be, or shortened in part, and all else is made
+    anew from it when next needed.
     """
 
     def __init__(self, max_n: int) -> None:
@@ -27,13 +29,16 @@ class NgramIndex:
         self.tokens: list[int] = []
         self._latest: list[dict[int, int]] = [{} for _ in range(max_n)]
         self._previous: list[list[int]] = [[] for _ in range(max_n)]  # [n - 1][p]: what p replaced; 0 = nothing
+        self._is_whole = True  # both follow from `tokens`; not so inside `extend` and `truncate`
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def extend(self, tokens: Tokens[int]) -> None:
         """Append tokens."""
+        self._mend()
         history, begin = self.tokens, len(self.tokens)
+        self._is_whole = False
         history.extend(tokens)
         end, reach = len(history), self.max_n
         if begin < reach or BREAK in history[begin - reach :]:  # where n-grams are cut short: position by position
@@ -51,6 +56,16 @@ class NgramIndex:
             for position, key in enumerate(keys, start=begin):
                 add(get(key, 0))
                 latest[key] = position
+        self._is_whole = True
+
+    def _mend(self) -> None:
+        """Makes the index anew where an interrupt left it half done."""
+        if self._is_whole:
+            return
+        fresh = NgramIndex(self.max_n)
+        fresh.extend(self.tokens)
+        self._latest, self._previous = fresh._latest, fresh._previous
+        self._is_whole = True
 
     def _append(self, position: int) -> None:
         """The n-grams that end before `position`, as far as nothing breaks them."""
@@ -68,7 +83,9 @@ class NgramIndex:
 
     def truncate(self, length: int) -> None:
         """Forget the tokens at positions >= length."""
+        self._mend()
         history = self.tokens
+        self._is_whole = False
         for position in range(len(history) - 1, max(length, 0) - 1, -1):
             key, shift = 0, 0
             for n in range(1, self.max_n + 1):
@@ -84,9 +101,11 @@ class NgramIndex:
                 else:
                     del self._latest[n - 1][key]
             history.pop()
+        self._is_whole = True
 
     def find(self, n: int) -> int | None:
         """The latest position behind an earlier occurrence of the last n tokens, or None."""
+        self._mend()
         history = self.tokens
         if not 0 < n <= min(self.max_n, len(history)):
             return None

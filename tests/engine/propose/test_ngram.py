@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -123,3 +124,45 @@ def test_a_step_costs_the_same_with_long_seeds_as_with_short_ones() -> None:
     short, long = work([seed]), work([seed * 40, seed])
     assert short > 500
     assert long <= 1.05 * short
+
+
+@pytest.mark.parametrize("work", ["extend", "truncate"])
+def test_an_interrupt_at_any_line_leaves_an_index_that_finds_what_it_holds(work: str) -> None:
+    row, more = [1, 2, 3, 1, 2, 3, BREAK, 1, 2, 1, 2, 3, 4, 1], [2, 3, 1, 2, BREAK, 2, 3, 1, 1, 2, 3]
+    at, is_done = 0, False
+    while not is_done:
+        at += 1
+        index, lines = NgramIndex(3), 0
+        index.extend(row)
+
+        def trace(frame: FrameType, kind: str, _: object, at: int = at) -> Any:
+            nonlocal lines
+            if frame.f_code.co_filename != NgramIndex.extend.__code__.co_filename:
+                return None
+            lines += kind == "line"
+            if lines == at:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+            return trace
+
+        previous = sys.gettrace()
+        try:
+            sys.settrace(trace)
+            if work == "extend":
+                index.extend(more)
+            else:
+                index.truncate(5)
+            is_done = True
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(previous)
+        kept = list(index.tokens)
+        assert kept == (row + more)[: len(kept)]
+        assert len(kept) >= (len(row) if work == "extend" else 5)
+        index.extend([2, 3])
+        index.truncate(len(kept) + 1)
+        fresh = NgramIndex(3)
+        fresh.extend([*kept, 2])
+        assert (index.tokens, index._latest, index._previous) == (fresh.tokens, fresh._latest, fresh._previous)
+    assert at > 50
