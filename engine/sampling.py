@@ -11,6 +11,7 @@ import hashlib
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from numbers import Integral, Real
 from typing import Literal
 
 import torch
@@ -29,6 +30,15 @@ _COLDEST = 1e-5  # a lower temperature is greedy: logits / T would overflow floa
 _WEIGHT_BITS = 40  # of the whole numbers in which top-p adds up probabilities
 
 
+_FIELDS = (
+    ("temperature", Real, "a number in 0..100"),
+    ("top_k", Integral, "a whole number, 0 or more"),
+    ("top_p", Real, "a number in (0, 1]"),
+    ("min_p", Real, "a number in 0..1"),
+    ("seed", Integral, "a whole number"),
+)
+
+
 @dataclass(frozen=True)
 class SamplingParams:
     """temperature below 1e-5 is greedy. top_k 0, top_p 1 and min_p 0 are off. seed: any whole number."""
@@ -40,6 +50,10 @@ class SamplingParams:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name, kind, what in _FIELDS:
+            value = getattr(self, name)
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise ValueError(f"{name} must be {what}, found {value!r}")
         if not 0.0 <= self.temperature <= 100.0:
             raise ValueError(f"temperature must lie in 0..100, found {self.temperature}")
         if self.top_k < 0:

@@ -1,7 +1,9 @@
 """What a drawn token may depend on, and which tokens can be drawn."""
 
 import math
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import example, given, settings
@@ -168,6 +170,30 @@ def test_nan_and_infinite_logits_are_an_error(bad: float, params: SamplingParams
 def test_parameters_out_of_range_are_refused_by_name(bad: dict[str, float], named: str) -> None:
     with pytest.raises(ValueError, match=named):
         SamplingParams(**bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("bad", "named"),
+    [
+        ({"top_k": 1.5}, "top_k must be a whole number, 0 or more, found 1.5"),
+        ({"top_k": True}, "top_k must be a whole number, 0 or more, found True"),
+        ({"seed": 1.5}, "seed must be a whole number, found 1.5"),
+        ({"seed": None}, "seed must be a whole number, found None"),
+        ({"temperature": "1"}, "temperature must be a number in 0..100, found '1'"),
+        ({"temperature": True}, "temperature must be a number in 0..100, found True"),
+        ({"top_p": torch.tensor(0.5)}, r"top_p must be a number in \(0, 1\], found tensor"),
+        ({"min_p": "a"}, "min_p must be a number in 0..1, found 'a'"),
+    ],
+)
+def test_parameters_of_a_wrong_type_are_refused_by_name(bad: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        SamplingParams(**bad)
+
+
+def test_numbers_of_any_kind_are_parameters() -> None:
+    params = SamplingParams(temperature=1, top_k=np.int64(3), top_p=np.float32(0.5), seed=2**70)  # type: ignore[arg-type]
+    logits = torch.randn(2, 9)
+    assert torch.equal(probabilities(logits, params), probabilities(logits, SamplingParams(1.0, 3, 0.5)))
 
 
 def murmur(x: int) -> int:
