@@ -5,6 +5,7 @@ refused by name: guessing an architecture gives fluent nonsense.
 """
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 from specd.engine.errors import ModelError
 
 SUPPORTED = "specd runs dense Qwen3 and Qwen2.5 models in bfloat16, float16 or float32 safetensors"
+_ARCHITECTURES = {"qwen3": "Qwen3ForCausalLM", "qwen2": "Qwen2ForCausalLM"}
+_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_intermediate_size")
 
 
 @dataclass(frozen=True)
@@ -64,11 +67,57 @@ def read_json(path: Path) -> dict[str, Any]:
         raise ModelError(
             f"{path.parent} has no {path.name}: name a folder with a model in Hugging Face layout"
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"cannot read {path}: {error}; download the model again, or name another folder") from None
     if not isinstance(value, dict):
         raise ModelError(f"{path} does not hold a JSON object")
     return value
+
+
+def positive(path: Path, key: str, value: Any) -> float:
+    """A number above 0 of a config.json, or a ModelError that names the key."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            if 0 < float(value) < math.inf:
+                return float(value)
+        except OverflowError:
+            pass
+    raise ModelError(f"{path}: {key} must be a positive number, found {value!r:.80}")
+
+
+def is_on(path: Path, raw: dict[str, Any], key: str) -> bool:
+    """Whether a switch of a config.json is on, null and absent being off; a ModelError for what is neither."""
+    value = raw.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise ModelError(f"{path}: {key} must be true or false, found {value!r:.80}")
+    return bool(value)
+
+
+def refuse_quantised(path: Path, raw: dict[str, Any], supported: str) -> None:
+    """Raises ModelError where a config.json says that the weights are quantised; null says that they are not."""
+    found = raw.get("quantization_config")
+    if found is None:
+        return
+    if not isinstance(found, dict):
+        raise ModelError(f"{path}: quantization_config must be an object or null, found {found!r:.80}")
+    method = found.get("quant_method", "unknown")
+    raise ModelError(f"{path}: the weights are quantised ({method}), which is not supported. {supported}.")
+
+
+def rope_theta(path: Path, raw: dict[str, Any]) -> float:
+    """The rotary base of a config.json of either style. Raises ModelError for scaled positions."""
+    theta = raw.get("rope_theta", 10000.0)
+    for key in ("rope_scaling", "rope_parameters"):
+        rope = raw.get(key)
+        if rope is None:
+            continue
+        if not isinstance(rope, dict) or any(isinstance(value, dict) for value in rope.values()):
+            raise ModelError(f"{path}: {key} must be null or one object for all layers, found {rope!r:.80}")
+        kind = rope.get("rope_type", rope.get("type", "default"))
+        if kind != "default":
+            raise ModelError(f"{path}: rope scaling {kind!r} is not supported; remove it to use the native context.")
+        theta = rope.get("rope_theta", theta)
+    return positive(path, "rope_theta", theta)
 
 
 def model_config(folder: Path) -> ModelConfig:
@@ -78,14 +127,14 @@ def model_config(folder: Path) -> ModelConfig:
     kind = raw.get("model_type")
     if kind not in ("qwen3", "qwen2"):
         raise ModelError(f"{path}: model_type {kind!r} is not supported. {SUPPORTED}.")
-    if "quantization_config" in raw:
-        method = raw["quantization_config"].get("quant_method", "unknown")
-        raise ModelError(f"{path}: the weights are quantised ({method}), which is not supported. {SUPPORTED}.")
-    rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
-    rope_type = rope.get("rope_type", rope.get("type", "default"))
-    if rope_type != "default":
-        raise ModelError(f"{path}: rope scaling {rope_type!r} is not supported; remove it to use the native context.")
-    if raw.get("use_sliding_window"):
+    names = raw.get("architectures") or [_ARCHITECTURES[kind]]
+    if names != [_ARCHITECTURES[kind]]:
+        raise ModelError(f"{path}: architectures {names!r:.80} of a {kind} are not supported. {SUPPORTED}.")
+    for key in _EXPERTS:
+        if raw.get(key):
+            raise ModelError(f"{path}: {key} is {raw[key]!r:.80}: mixtures of experts are not supported. {SUPPORTED}.")
+    refuse_quantised(path, raw, SUPPORTED)
+    if is_on(path, raw, "use_sliding_window"):
         raise ModelError(f"{path}: sliding-window attention in the target model is not supported. {SUPPORTED}.")
 
     def need(key: str) -> int:
@@ -100,7 +149,7 @@ def model_config(folder: Path) -> ModelConfig:
         raise ModelError(f"{path}: {heads} attention heads cannot share {kv_heads} key/value heads")
     if raw.get("hidden_act", "silu") != "silu":
         raise ModelError(f"{path}: hidden_act {raw['hidden_act']!r} is not supported; Qwen models use silu")
-    if kind == "qwen3" and raw.get("attention_bias"):
+    if kind == "qwen3" and is_on(path, raw, "attention_bias"):
         raise ModelError(f"{path}: Qwen3 with attention_bias is not supported. {SUPPORTED}.")
     return ModelConfig(
         architecture=str(kind),
@@ -111,10 +160,10 @@ def model_config(folder: Path) -> ModelConfig:
         num_kv_heads=kv_heads,
         head_dim=need("head_dim") if raw.get("head_dim") is not None else need("hidden_size") // heads,
         intermediate_size=need("intermediate_size"),
-        rms_norm_eps=float(raw.get("rms_norm_eps", 1e-6)),
-        rope_theta=float(rope.get("rope_theta", raw.get("rope_theta", 10000.0))),
+        rms_norm_eps=positive(path, "rms_norm_eps", raw.get("rms_norm_eps", 1e-6)),
+        rope_theta=rope_theta(path, raw),
         max_positions=need("max_position_embeddings") if "max_position_embeddings" in raw else 32768,
-        tie_embeddings=bool(raw.get("tie_word_embeddings", False)),
+        tie_embeddings=is_on(path, raw, "tie_word_embeddings"),
         qkv_bias=kind == "qwen2",
         qk_norm=kind == "qwen3",
         stop_ids=_stop_ids(raw, folder),
@@ -123,10 +172,13 @@ def model_config(folder: Path) -> ModelConfig:
 
 def _stop_ids(raw: dict[str, Any], folder: Path) -> frozenset[int]:
     found: set[int] = set()
-    sources = [raw]
+    sources = {folder / "config.json": raw}
     if (folder / "generation_config.json").exists():
-        sources.append(read_json(folder / "generation_config.json"))
-    for source in sources:
+        sources[folder / "generation_config.json"] = read_json(folder / "generation_config.json")
+    for path, source in sources.items():
         value = source.get("eos_token_id")
-        found.update(value if isinstance(value, list) else [value] if isinstance(value, int) else [])
+        ids = value if isinstance(value, list) else [] if value is None else [value]
+        if not all(isinstance(token, int) and not isinstance(token, bool) and token >= 0 for token in ids):
+            raise ModelError(f"{path}: eos_token_id must be a token id or a list of them, found {value!r:.80}")
+        found.update(ids)
     return frozenset(found)

@@ -2,19 +2,20 @@
 
 import logging
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
 from specd.engine import memory
-from specd.engine.config import EngineConfig, ModelConfig, model_config, read_json
+from specd.engine.config import SUPPORTED, EngineConfig, ModelConfig, model_config, read_json
 from specd.engine.errors import ModelError, OutOfMemory
 from specd.engine.kernels import cpu
 from specd.engine.model import Qwen3
 from specd.engine.propose.dflash_config import DFlashConfig, dflash_config
 from specd.engine.tokenizer import Tokenizer
-from specd.engine.weights import Progress, load_weights
+from specd.engine.weights import Progress, TensorFolder, load_weights
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +36,15 @@ class Loaded:
 
 def resolve(name: str | Path) -> Path:
     """A folder as given, or the local snapshot of a hub name such as `Qwen/Qwen3-4B`, downloaded if need be."""
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        return folder.resolve()
     text = str(name)
-    if folder.exists():
+    try:
+        folder = Path(name).expanduser()
+        if folder.is_dir():
+            return folder.resolve()
+        is_file = folder.exists()
+    except (RuntimeError, OSError) as error:  # ~nobody, a name too long, a folder that may not be looked into
+        raise ModelError(f"no such model folder: {text:.200} ({error}). Name a folder that you can read.") from None
+    if is_file:
         raise ModelError(f"{folder} is a file; name the folder that holds config.json")
     if text.count("/") != 1 or text.startswith((".", "/", "~")):
         raise ModelError(f"no such model folder: {folder}. Name a folder, or a hub name such as Qwen/Qwen3-4B.")
@@ -86,6 +91,28 @@ def capture(model: Qwen3, taps: Sequence[int] = (), progress: Progress | None = 
             return
         graphs.release(model.steps)
     graphs.capture_steps(static_step.StaticStep(model, taps), progress)
+
+
+def _refuse_spare(folder: Path, config: ModelConfig) -> None:
+    """Raises ModelError for a layer's tensor that the config has no use for: the model would run, and be another one.
+    What stands beside the layers, such as a tied head, is not looked at."""
+    parts = {"input_layernorm.weight", "post_attention_layernorm.weight", "self_attn.o_proj.weight"}
+    parts |= {f"mlp.{name}_proj.weight" for name in ("gate", "up", "down")}
+    parts |= {f"self_attn.{name}_proj.{kind}" for name in "qkv" for kind in ("weight", "bias")[: 1 + config.qkv_bias]}
+    parts |= {f"self_attn.{name}_norm.weight" for name in "qk" if config.qk_norm}
+    with ExitStack() as stack:
+        names = TensorFolder(folder, stack).names()
+    for name in sorted(names):
+        layer, _, part = name.removeprefix("model.layers.").partition(".")
+        if not name.startswith("model.layers.") or "rotary_emb" in part:
+            continue
+        if not layer.isdecimal() or len(layer) > 9 or int(layer) >= config.num_layers:
+            raise ModelError(
+                f"{folder} has a tensor {name}, but its config.json says num_hidden_layers {config.num_layers}: "
+                "download the model again"
+            )
+        if part not in parts:
+            raise ModelError(f"{folder} has a tensor {name}, which is no part of a {config.architecture}. {SUPPORTED}.")
 
 
 def _part(progress: Progress | None, start: float, end: float) -> Progress | None:
@@ -149,6 +176,7 @@ def load(
     if on_gpu:
         engine = _sized(engine or EngineConfig(prefill_chunk=GPU_CHUNK), config, beside, place, kind)
     widened = place.type == "cpu" and kind == torch.float32 and cpu.load() is not None
+    _refuse_spare(folder, config)
     try:
         told = _part(progress, 0.0, 0.8) if on_gpu else progress
         weights = load_weights(folder, config, device=place, dtype=kind, keep_bfloat16=widened, progress=told)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from specd.engine.config import ModelConfig, read_json
+from specd.engine.config import ModelConfig, is_on, positive, read_json, refuse_quantised, rope_theta
 from specd.engine.errors import ModelError
 
 SUPPORTED = "specd reads DFlash drafters (architectures: DFlashDraftModel) in safetensors"
@@ -87,9 +87,7 @@ def dflash_config(folder: Path, target: ModelConfig) -> DFlashConfig:
 
     def number(key: str, default: float) -> float:
         value = default if find(key) is None else find(key)
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            raise ModelError(f"{path}: {key} must be a number, found {value!r}")
-        return float(value)
+        return positive(path, key, value)
 
     hidden = whole("hidden_size", raw.get("hidden_size"))
     if hidden != target.hidden_size:
@@ -110,7 +108,8 @@ def dflash_config(folder: Path, target: ModelConfig) -> DFlashConfig:
     num_layers = whole("num_hidden_layers", raw.get("num_hidden_layers"))
     windows = _windows(path, raw, num_layers)
     is_causal = find("is_causal")
-    softcap = number("final_logit_softcapping", 0.0)
+    if is_causal is not None and not isinstance(is_causal, bool):
+        raise ModelError(f"{path}: is_causal must be true or false, found {is_causal!r:.80}")
     return DFlashConfig(
         hidden_size=hidden,
         num_layers=num_layers,
@@ -118,10 +117,10 @@ def dflash_config(folder: Path, target: ModelConfig) -> DFlashConfig:
         num_kv_heads=kv_heads,
         head_dim=whole("head_dim", raw["head_dim"]) if raw.get("head_dim") is not None else hidden // heads,
         intermediate_size=whole("intermediate_size", raw.get("intermediate_size")),
-        rms_norm_eps=float(raw.get("rms_norm_eps", 1e-6)),
-        rope_theta=_rope_theta(path, raw),
+        rms_norm_eps=positive(path, "rms_norm_eps", raw.get("rms_norm_eps", 1e-6)),
+        rope_theta=rope_theta(path, raw),
         max_positions=whole("max_position_embeddings", raw.get("max_position_embeddings", 32768)),
-        attention_bias=bool(raw.get("attention_bias", False)),
+        attention_bias=is_on(path, raw, "attention_bias"),
         block_size=whole("block_size", 16 if find("block_size") is None else find("block_size"), least=2),
         mask_token_id=_mask_token(path, find("mask_token_id"), target),
         target_layer_ids=_taps(path, find("target_layer_ids"), target),
@@ -130,7 +129,7 @@ def dflash_config(folder: Path, target: ModelConfig) -> DFlashConfig:
         is_causal=tuple(window is not None if is_causal is None else bool(is_causal) for window in windows),
         embedding_scale=number("input_embedding_scale", 1.0),
         output_multiplier=number("output_multiplier", 1.0),
-        softcap=softcap or None,
+        softcap=number("final_logit_softcapping", 1.0) if find("final_logit_softcapping") else None,
     )
 
 
@@ -147,8 +146,7 @@ def _refuse_look_alikes(path: Path, raw: dict[str, Any], nested: dict[str, Any])
         raise ModelError(f"{path}: architecture {name or 'not named'} is not supported. {SUPPORTED}.")
     if raw.get("model_type", "qwen3") != "qwen3":
         raise ModelError(f"{path}: a drafter of model_type {raw['model_type']!r} is not supported. {SUPPORTED}.")
-    if "quantization_config" in raw:
-        raise ModelError(f"{path}: the drafter's weights are quantised, which is not supported. {SUPPORTED}.")
+    refuse_quantised(path, raw, SUPPORTED)
     if (path.parent / "mask_embedding.pt").exists():
         raise ModelError(
             f"{path.parent} has a mask_embedding.pt, a vector in place of the mask token's row: not supported"
@@ -181,25 +179,16 @@ def _taps(path: Path, value: Any, target: ModelConfig) -> tuple[int, ...]:
     return tuple(value)
 
 
-def _rope_theta(path: Path, raw: dict[str, Any]) -> float:
-    rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
-    kind = rope.get("rope_type", rope.get("type", "default")) if isinstance(rope, dict) else rope
-    if kind != "default":
-        raise ModelError(f"{path}: rope scaling {kind!r} of a drafter is not supported; only unscaled rotary positions")
-    theta = rope.get("rope_theta", raw.get("rope_theta", 10000.0))
-    if not isinstance(theta, int | float) or isinstance(theta, bool) or theta <= 0:
-        raise ModelError(f"{path}: rope_theta must be a positive number, found {theta!r}")
-    return float(theta)
-
-
 def _windows(path: Path, raw: dict[str, Any], num_layers: int) -> tuple[int | None, ...]:
     """Per layer the window, None where the layer is full. Hugging Face's rule: `use_sliding_window` turns it on, and
     without `layer_types` the layers from max_window_layers on slide."""
     window = raw.get("sliding_window")
     kinds = raw.get("layer_types")
     if kinds is None:
-        on = window is not None and bool(raw.get("use_sliding_window", False))
+        on = window is not None and is_on(path, raw, "use_sliding_window")
         first = raw.get("max_window_layers", 28) if on else num_layers
+        if not isinstance(first, int):
+            raise ModelError(f"{path}: max_window_layers must be a whole number, found {first!r:.80}")
         kinds = ["full_attention" if layer < first else "sliding_attention" for layer in range(num_layers)]
     if not isinstance(kinds, list) or len(kinds) != num_layers:
         raise ModelError(f"{path}: layer_types must name each of the {num_layers} layers, found {kinds!r}")

@@ -129,6 +129,30 @@ def edit_config(folder: Path, **changes: Any) -> None:
         ({"hidden_act": "gelu"}, "hidden_act 'gelu'"),
         ({"hidden_size": 64}, "has shape"),
         ({"num_hidden_layers": 4}, "no tensor model.layers.3"),
+        ({"num_hidden_layers": 2}, r"has a tensor model\.layers\.2\.\S+, but its config.json says num_hidden_layers 2"),
+        (
+            {"model_type": "qwen2", "architectures": None},
+            r"has a tensor model\.layers\.0\.\S+_norm.weight, which is no part",
+        ),
+        ({"architectures": ["Qwen3MoeForCausalLM"]}, "Qwen3MoeForCausalLM"),
+        ({"architectures": "Qwen3ForCausalLM"}, "architectures 'Qwen3ForCausalLM'"),
+        ({"num_experts": 8}, "num_experts is 8: mixtures of experts"),
+        ({"moe_intermediate_size": 32}, "moe_intermediate_size is 32"),
+        ({"quantization_config": "awq"}, "quantization_config must be an object or null, found 'awq'"),
+        ({"quantization_config": {}}, "quantised \\(unknown\\)"),
+        ({"rope_scaling": "yarn"}, "rope_scaling must be null or one object for all layers, found 'yarn'"),
+        ({"rope_parameters": [1]}, "rope_parameters must be null or one object"),
+        ({"rope_parameters": {"full_attention": {"rope_theta": 1e6}}}, "rope_parameters must be null or one object"),
+        ({"rope_parameters": {"rope_theta": "x"}}, "rope_theta must be a positive number, found 'x'"),
+        ({"rms_norm_eps": None}, "rms_norm_eps must be a positive number, found None"),
+        ({"rms_norm_eps": "small"}, "rms_norm_eps must be a positive number, found 'small'"),
+        ({"rope_theta": None}, "rope_theta must be a positive number, found None"),
+        ({"rope_theta": "1e6"}, "rope_theta must be a positive number, found '1e6'"),
+        ({"rope_theta": float("nan")}, "rope_theta must be a positive number, found nan"),
+        ({"rope_theta": 10**400}, "rope_theta must be a positive number"),
+        ({"eos_token_id": "x"}, "eos_token_id must be a token id or a list of them, found 'x'"),
+        ({"eos_token_id": [258, None]}, "eos_token_id must be"),
+        ({"tie_word_embeddings": "false"}, "tie_word_embeddings must be true or false, found 'false'"),
     ],
 )
 def test_what_is_not_supported_is_refused_by_name(tiny_folder: Maker, changes: dict[str, Any], says: str) -> None:
@@ -136,6 +160,49 @@ def test_what_is_not_supported_is_refused_by_name(tiny_folder: Maker, changes: d
     edit_config(folder, **changes)
     with pytest.raises(ModelError, match=says):
         load(folder)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"quantization_config": None},
+        {"rope_scaling": None, "rope_parameters": None},
+        {"architectures": None},
+        {"eos_token_id": None},
+        {"eos_token_id": [258, 256]},
+        {"num_experts": 0},
+    ],
+)
+def test_what_says_nothing_is_read_as_nothing(tiny_folder: Maker, changes: dict[str, Any]) -> None:
+    folder = tiny_folder(7)
+    edit_config(folder, **changes)
+    assert load(folder).model.config.rope_theta == 1e6
+
+
+def test_tensors_beside_the_layers_are_no_reason_to_refuse(tiny_folder: Maker) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = tiny_folder(7)
+    path = folder / "model.safetensors"
+    tensors = {name: tensor.clone() for name, tensor in load_file(path).items()}
+    tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].clone()
+    tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.ones(8)
+    tensors["model.rotary_emb.inv_freq"] = torch.ones(8)
+    save_file(tensors, path)
+    assert load(folder).model.config.num_layers == 3
+
+
+def test_a_generation_config_of_another_kind_is_named(tiny_folder: Maker) -> None:
+    folder = tiny_folder(7)
+    (folder / "generation_config.json").write_text('{"eos_token_id": "x"}')
+    with pytest.raises(ModelError, match=r"generation_config\.json: eos_token_id"):
+        load(folder)
+
+
+@pytest.mark.parametrize("name", ["~nobody-of-this-name/model", "~nobody-of-this-name", "x" * 5000])
+def test_a_name_that_is_no_path_is_no_such_folder(name: str) -> None:
+    with pytest.raises(ModelError, match="no such model folder"):
+        load(name)
 
 
 def test_broken_folders_are_refused_by_name(tiny_folder: Maker, tmp_path: Path) -> None:
@@ -153,6 +220,9 @@ def test_broken_folders_are_refused_by_name(tiny_folder: Maker, tmp_path: Path) 
         load(folder)
     (folder / "tokenizer.json").write_text("{")
     with pytest.raises(ModelError, match=r"tokenizer\.json is broken"):
+        load(folder)
+    (folder / "config.json").write_text("[" * 100_000)
+    with pytest.raises(ModelError, match="cannot read"):
         load(folder)
     (folder / "config.json").write_text("not json")
     with pytest.raises(ModelError, match="cannot read"):

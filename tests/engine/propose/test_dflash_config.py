@@ -108,6 +108,15 @@ def inner(**keys: Any) -> dict[str, Any]:
         ({"num_target_layers": 36}, "target of 36 layers"),
         ({"hidden_act": "gelu"}, "gelu"),
         ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "'yarn'"),
+        ({"rope_scaling": "yarn"}, "rope_scaling must be null or one object for all layers, found 'yarn'"),
+        ({"rope_parameters": [1]}, "rope_parameters must be null or one object"),
+        ({"quantization_config": "awq"}, "quantization_config must be an object or null"),
+        ({"rms_norm_eps": "x"}, "rms_norm_eps must be a positive number, found 'x'"),
+        ({"rope_theta": "x"}, "rope_theta must be a positive number, found 'x'"),
+        ({"output_multiplier": "x"}, "output_multiplier must be a positive number"),
+        ({"attention_bias": "no"}, "attention_bias must be true or false"),
+        ({"is_causal": "no"}, "is_causal must be true or false"),
+        (SLIDING | {"max_window_layers": "1"}, "max_window_layers must be a whole number"),
         ({"layer_types": ["sliding_attention"] * 2, "sliding_window": None}, "contradict"),
         (MIXED | {"use_sliding_window": False}, "contradict"),
         ({"layer_types": ["full_attention"]}, "each of the 2 layers"),
@@ -124,6 +133,20 @@ def test_what_is_no_drafter_of_this_model_is_refused_by_name(
     )
     with pytest.raises(ModelError, match=words):
         load_dflash(tmp_path, model)
+
+
+@pytest.mark.parametrize("key", ["rms_norm_eps", "rope_theta"])
+def test_a_number_that_is_null_is_named(model: Qwen3, tmp_path: Path, key: str) -> None:
+    config = json.loads((tiny_dflash.write(tmp_path) / "config.json").read_text()) | {key: None}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match=f"{key} must be a positive number, found None"):
+        load_dflash(tmp_path, model)
+
+
+def test_a_null_in_place_of_a_quantisation_is_none(model: Qwen3, tmp_path: Path) -> None:
+    config = json.loads((tiny_dflash.write(tmp_path) / "config.json").read_text()) | {"quantization_config": None}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert load_dflash(tmp_path, model).config.num_layers == 2
 
 
 def test_an_fc_of_another_number_of_taps_is_refused(model: Qwen3, tmp_path: Path) -> None:
