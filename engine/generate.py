@@ -38,7 +38,8 @@ def generate(
 
     tokenizer: needed for text and for stop strings. stop_ids: None takes the model's. max_tokens: None runs to the
     context's end. speculative: a proposer, or a policy that chooses among several; the output does not depend on it.
-    accept: `rejection` judges sampled drafts by the rule of rejection.py, which keeps the output's law, not its tokens.
+    accept: `rejection` judges sampled drafts by the rule of rejection.py, which keeps the output's law, not its tokens;
+    a draft model that is a source of a tree must draft for that rule too, else ValueError.
     cache: holds some first tokens of ids already, and afterwards all committed tokens but the newest; without one, a
     fresh cache is used and given back. Raises EngineError (ContextOverflow, OutOfMemory, NonFiniteLogits).
     """
@@ -57,6 +58,10 @@ def generate(
         raise ValueError("stop strings need a tokenizer")
     if accept not in ("exact", "rejection"):
         raise ValueError(f"accept must be exact or rejection, not {accept!r}")
+    params = sampling or SamplingParams()
+    policy = speculative if isinstance(speculative, StepPolicy) else Fixed(speculative)
+    if accept == "rejection" and not params.greedy:
+        _check_rejection(policy)
     budget = room if max_tokens is None else min(max_tokens, room)
     rules = FinishRules(
         model.config.stop_ids if stop_ids is None else stop_ids,
@@ -64,11 +69,9 @@ def generate(
         budget,
         context_full=budget == room,
     )
-    policy = speculative if isinstance(speculative, StepPolicy) else Fixed(speculative)
     own = cache is None
     held = model.new_cache() if cache is None else cache
     try:
-        params = sampling or SamplingParams()
         yield from Job(model, list(ids), tokenizer, params, rules, policy, held, logprobs, accept).run()
     except torch.OutOfMemoryError as error:
         raise OutOfMemory(
@@ -79,3 +82,19 @@ def generate(
     finally:
         if own:
             held.free()
+
+
+def _check_rejection(policy: StepPolicy) -> None:
+    """Raises ValueError where a tree's shape may depend on the noise that the target draws with: whether a draft is a
+    chain or a tree then says what the target is going to draw, and neither rule is right for that."""
+    for proposer in policy.proposers:
+        if any(_knows_noise(source) for source in getattr(proposer, "sources", ())):
+            raise ValueError(
+                f"{proposer.name} cannot be judged by rejection: a source of it drafts with the noise that the target "
+                "draws with. Make that DraftModelProposer with accept='rejection' too."
+            )
+
+
+def _knows_noise(proposer: object) -> bool:
+    inside = getattr(proposer, "sources", ())
+    return getattr(proposer, "knows_noise", False) or any(_knows_noise(source) for source in inside)

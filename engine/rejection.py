@@ -9,6 +9,7 @@ The rule needs three independent sources of chance, which are three streams of s
 sampled with, the acceptances, the residual. It holds only where neither q nor the draft's length depends on a drawn
 token that is still to be judged: a policy may look at what was committed, never at the draft itself.
 Trees are judged by the exact rule, which keeps the law too and is the best possible one for drafts that are one-hot.
+Whether a draft is a tree must therefore not depend on the noise that the target draws with: `generate` sees to it.
 """
 
 import torch

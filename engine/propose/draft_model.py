@@ -135,7 +135,8 @@ class DraftModelProposer:
         accept: AcceptRule = "exact",
         context: DraftContext | None = None,
     ) -> None:
-        """sampling, accept: those of the `generate` it drafts for; others cost acceptance, nothing else.
+        """sampling, accept: those of the `generate` it drafts for. Others cost acceptance, and where it is a source of
+        a tree, `exact` under `rejection` would cost the law too, so `generate` refuses that.
 
         With `exact` a draft is the draft model's own choice under the target's noise, which makes the two agree most
         often; with `rejection` it is drawn with noise of its own, and comes with the law it was drawn from. context:
@@ -151,6 +152,11 @@ class DraftModelProposer:
         self._sampling = sampling or SamplingParams()
         self._gives_law = accept == "rejection" and not self._sampling.greedy
         self._is_full = False
+
+    @property
+    def knows_noise(self) -> bool:
+        """Whether its drafts are drawn with the noise that the target draws with, and so tell of the target's draws."""
+        return not self._gives_law and not self._sampling.greedy
 
     def propose(self, seq: Sequence, k: int) -> Draft:
         """A chain of at most k tokens [k] int32 on the draft model's device; shorter at its context's end.

@@ -13,6 +13,8 @@ from scripted import Scripted, ScriptedTree, assert_fresh, run, tokens_of
 from torch import Tensor
 
 from specd.engine import (
+    Adaptive,
+    CostTable,
     Draft,
     EngineConfig,
     Loaded,
@@ -23,8 +25,10 @@ from specd.engine import (
     load,
 )
 from specd.engine.propose.draft_model import DraftModelProposer
+from specd.engine.propose.ngram_tree import NgramBranches
+from specd.engine.propose.tree import TreeProposer
 from specd.engine.rejection import accept_by_rejection
-from specd.engine.sampling import ACCEPT, DRAFT, RESIDUAL, draw, probabilities
+from specd.engine.sampling import ACCEPT, DRAFT, RESIDUAL, AcceptRule, draw, probabilities
 
 Maker = Callable[..., Path]
 VOCAB, LENGTH = 3, 3  # 27 sequences
@@ -259,6 +263,31 @@ def test_a_sampled_chain_goes_by_the_rejection_rule_and_leaves_the_cache_clean(l
             assert_fresh(other.model, held, (PROMPT + out)[: held.length])
     assert len(out) == 40
     cache.free()
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_tree_with_drafts_of_the_targets_own_noise_is_refused_under_rejection(
+    loaded: Loaded, other: Loaded, is_nested: bool
+) -> None:
+    """Whether such a draft is a chain depends on what the target is going to draw."""
+    hot = SamplingParams(1.5, seed=2)
+
+    def tree(rule: AcceptRule, drafts_for: SamplingParams = hot) -> TreeProposer:
+        drafter = DraftModelProposer(other.model, 4, target=loaded.model, sampling=drafts_for, accept=rule)
+        inner = TreeProposer([NgramBranches(5), drafter], 7)
+        return TreeProposer([inner], 7) if is_nested else inner
+
+    with pytest.raises(ValueError, match="accept='rejection' too"):
+        rules(loaded, tree("exact"), hot)
+    with pytest.raises(ValueError, match="accept='rejection' too"):
+        rules(loaded, Adaptive([tree("exact")], CostTable({1: 1.0, 8: 1.1}, frozen=True)), hot)
+    plain = tokens_of(generate(loaded.model, PROMPT, sampling=hot, max_tokens=20, stop_ids=NEVER))
+    exact = generate(loaded.model, PROMPT, sampling=hot, max_tokens=20, stop_ids=NEVER, speculative=tree("exact"))
+    assert tokens_of(exact) == plain
+    assert len(rules(loaded, tree("rejection"), hot)[0]) == 60
+    assert len(rules(loaded, tree("exact", SamplingParams()), hot)[0]) == 60  # its drafts are no draws
+    greedy = tokens_of(generate(loaded.model, PROMPT, max_tokens=60, stop_ids=NEVER))
+    assert rules(loaded, tree("exact"), SamplingParams()) == (greedy, {"exact"})
 
 
 def test_an_unknown_rule_is_refused(loaded: Loaded) -> None:
