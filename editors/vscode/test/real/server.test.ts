@@ -70,7 +70,8 @@ describe("troubles of the language server in VS Code", { timeout: 600_000 * PATI
         await window.focus();
         await window.press("Control+z");
         await window.waitForText(GRID, "the old text after one undo");
-        assert.equal(home.languageServers().length, 1);
+        for (let tries = 0; home.languageServers().length > 1 && tries < 100; tries++) await window.page.waitForTimeout(100);
+        assert.equal(home.languageServers().length, 1, "the one that hangs is gone");
     }));
 
     test("a server that is killed is said, its hunks stay, and the next one is there by itself", withPicture(() => bench, async ({ window, home }) => {
@@ -85,8 +86,7 @@ describe("troubles of the language server in VS Code", { timeout: 600_000 * PATI
         await window.waitForText(GRID, "the old text after one undo");
         await window.waitForIdle();
         await window.selectAll();
-        await window.press("Control+.");
-        await window.page.click(".action-widget :text('Rewrite: Simplify')");
+        await window.action("Rewrite: Simplify");
         await window.waitForText(MESH, "the new text");
     }));
 });

@@ -41,8 +41,7 @@ describe("settings and refusals in VS Code", { timeout: 600_000 * PATIENCE }, ()
         await window.openFile(FILE);
         await window.restarted(() => home.machineSettings({ "specd.presets": { "Use meshes": "rename Grid to Mesh" } }));
         await window.selectAll();
-        await window.press("Control+.");
-        await window.page.click(".action-widget :text('Rewrite: Use meshes')");
+        await window.action("Rewrite: Use meshes");
         await window.waitForText(MESH, "the new text");
         await window.press("Control+z");
         await window.waitForText(GRID, "the old text");

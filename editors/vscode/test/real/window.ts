@@ -59,6 +59,20 @@ export class Window {
         await this.page.keyboard.press("Control+Shift+End");
     }
 
+    /** Take an entry of the lightbulb's menu; right after the server's start the menu may be empty yet. */
+    async action(title: string): Promise<void> {
+        const entry = this.page.locator(`.action-widget :text("${title}")`);
+        for (let tries = 0; tries < 10; tries++) {
+            await this.page.keyboard.press("Control+.");
+            for (let waited = 0; waited < 3000; waited += 50) {
+                if (await entry.first().isVisible()) return entry.first().click();
+                await this.page.waitForTimeout(50);
+            }
+            await this.page.keyboard.press("Escape");
+        }
+        assert.fail(`the lightbulb does not offer ${title}`);
+    }
+
     /** Put the cursor at the beginning of a line, which counts from 1. */
     async goTo(line: number): Promise<void> {
         await this.focus();
