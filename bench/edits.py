@@ -5,23 +5,26 @@
 Within one run each prompt is decoded plainly and by every contender, one after the other; speed-ups are ratios of those
 times (decode only, drafting included). With --repeats the fastest of some runs counts: what else the machine does only
 ever adds time. Outputs must be equal, or the run fails. The costs that the policy weighs are measured at the start, on
-this machine.
+this machine. A draft model has rows only where --draft names one, DFlash only where --dflash names a drafter or the
+model is the bundled one; the foot of the table says what had none.
 """
 
 import argparse
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
+from arguments import Parser, model, out_file, positive, temperature
 from edit_cases import Case, build_cases
 
 from specd.engine import (
     Acceptance,
     Adaptive,
+    EngineError,
     Finished,
     Loaded,
+    ModelError,
     NgramProposer,
     Proposer,
     SamplingParams,
@@ -31,10 +34,13 @@ from specd.engine import (
     generate,
     load,
 )
+from specd.engine.config import model_config
 from specd.engine.costs import measure
+from specd.engine.load import resolve
 from specd.engine.policy import FREE_PRIORS, PRIORS
 from specd.engine.propose import tree
 from specd.engine.propose.dflash import DFlashProposer, DFlashTreeProposer, load_dflash
+from specd.engine.propose.dflash_config import dflash_config
 from specd.engine.propose.draft_model import DraftModelProposer, load_draft_model
 from specd.engine.propose.edit import EditProposer
 from specd.engine.propose.ngram_tree import NgramBranches
@@ -42,12 +48,31 @@ from specd.engine.propose.tree import TreeProposer
 from specd.mini import dflash_path, weights_path
 
 KINDS = ("rename", "edit", "free")
+PLAIN = (
+    "plain",
+    "ngram k=7",
+    "ngram k=15",
+    "ngram k=31",
+    "ngram tree 15",
+    "ngram tree 31",
+    "edit k=16",
+    "edit k=32",
+    "edit k=64",
+)
+DFLASH = ("dflash", "dflash tree 15", "dflash tree 31", "ngram+dflash 31")
+DRAFT = ("draft model k=3", "draft model k=7")
+POLICIES = ("policy without trees", "policy")
 Speculation = Proposer | StepPolicy | None
 Factory = Callable[[Case], Speculation]
 
 
+def known(dflash: object, draft: object) -> list[str]:
+    """The contenders' names, in the table's order, where there is a DFlash drafter and a draft model or not."""
+    return [*PLAIN, *(DFLASH if dflash else ()), *(DRAFT if draft else ()), *POLICIES]
+
+
 def contenders(loaded: Loaded, options: argparse.Namespace, sampling: SamplingParams) -> dict[str, Factory]:
-    """A fresh proposer or policy for a case, by name."""
+    """A fresh proposer or policy for a case, by name, of those in options.only. Raises ModelError."""
     tokenizer, ends = loaded.tokenizer, tuple(sorted(loaded.stop_ids))[:1]
 
     def ngram(case: Case, k: int) -> NgramProposer:
@@ -67,7 +92,7 @@ def contenders(loaded: Loaded, options: argparse.Namespace, sampling: SamplingPa
         out[f"ngram tree {budget}"] = lambda case, budget=budget: TreeProposer([branches(case, budget)], budget=budget)  # type: ignore[misc]
     for k in (16, 32, 64):
         out[f"edit k={k}"] = lambda case, k=k: edit(case, k)  # type: ignore[misc]
-    dflash = load_dflash(options.dflash, loaded.model) if Path(options.dflash, "config.json").exists() else None
+    dflash = load_dflash(options.dflash, loaded.model) if options.dflash else None
     if dflash is not None:
         out["dflash"] = lambda case: DFlashProposer(dflash)
         for budget in (15, 31):
@@ -93,8 +118,7 @@ def contenders(loaded: Loaded, options: argparse.Namespace, sampling: SamplingPa
 
     out["policy without trees"] = lambda case: policy(case, False)
     out["policy"] = lambda case: policy(case, True)
-    names = options.only.split(",") if options.only else out
-    return {name: factory for name, factory in out.items() if name == "plain" or name in names}
+    return {name: out[name] for name in known(dflash, options.draft) if name == "plain" or name in options.only}
 
 
 def run(loaded: Loaded, case: Case, speculative: Speculation, sampling: SamplingParams) -> tuple[list[int], Summary]:
@@ -136,23 +160,44 @@ def add_up(runs: list[tuple[Case, Summary]], plain: dict[str, Summary], kind: st
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default=str(weights_path()), help="model folder (the bundled model)")
-    parser.add_argument("--dflash", default=str(dflash_path()), help="its DFlash drafter (the bundled one)")
-    parser.add_argument("--draft", default="", help="a draft model with the same tokenizer (none)")
+def arguments(parser: Parser) -> argparse.Namespace:
+    """The command line, checked: model, dflash and draft are folders (or None), only is a list of known names."""
+    parser.add_argument("--model", type=model, default=str(weights_path()), help="model folder (the bundled model)")
+    parser.add_argument("--dflash", help="its DFlash drafter (the bundled model's, where that is the model)")
+    parser.add_argument("--draft", type=model, help="a draft model with the same tokenizer (none)")
     parser.add_argument("--form", default="region", choices=["region", "chat"], help="form of the prompts (region)")
-    parser.add_argument("--temperature", type=float, default=0.0, help="0 is greedy (0)")
-    parser.add_argument("--only", default="", help="names of contenders, separated by commas")
+    parser.add_argument("--temperature", type=temperature, default=0.0, help="0 is greedy (0)")
+    parser.add_argument("--only", help="names of contenders, separated by commas (all)")
     parser.add_argument(
-        "--repeats", type=int, default=1, help="runs of each, in turns, of which the fastest counts (1)"
+        "--repeats", type=positive, default=1, help="runs of each, in turns, of which the fastest counts (1)"
     )
-    parser.add_argument("--json", metavar="FILE", help="write the figures")
+    parser.add_argument("--json", type=out_file, metavar="FILE", help="write the figures")
     options = parser.parse_args()
-    loaded = load(options.model)
+    if options.dflash is None and options.model == weights_path().resolve() and dflash_path().is_dir():
+        options.dflash = str(dflash_path())
+    try:
+        options.dflash = resolve(options.dflash) if options.dflash else None
+        if options.dflash:
+            dflash_config(options.dflash, model_config(options.model))
+    except ModelError as error:
+        parser.error(f"argument --dflash: {error}")
+    names = known(options.dflash, options.draft)
+    options.only = [name.strip() for name in options.only.split(",")] if options.only else names
+    if unknown := [name for name in options.only if name not in names]:
+        parser.error(f"argument --only: no contender {', '.join(map(repr, unknown))}; known are: {', '.join(names)}")
+    return options
+
+
+def main() -> None:
+    parser = Parser(description=__doc__.splitlines()[0])
+    options = arguments(parser)
     sampling = SamplingParams(temperature=options.temperature, seed=1)
+    try:
+        loaded = load(options.model)
+        rows = contenders(loaded, options, sampling)
+    except EngineError as error:
+        parser.error(str(error))
     cases = build_cases(loaded, options.form)
-    rows = contenders(loaded, options, sampling)
     run(loaded, cases[0], None, sampling)  # warm
     results: dict[str, list[tuple[Case, Summary]]] = {name: [] for name in rows}
     for case in cases:
@@ -175,11 +220,14 @@ def main() -> None:
         figures = [kinds[kind] for kind in (*KINDS, "all")]
         cells = (f"{f['tokens_per_step']:>9.2f}{f['tokens_per_second']:>9.0f}{f['speedup']:>9.2f}" for f in figures)
         print(f"{name:18}" + "".join(cells))
+    for what, given, option in (("DFlash", options.dflash, "--dflash"), ("draft model", options.draft, "--draft")):
+        if not given:
+            print(f"no row of a {what}: none was named with {option}")
     if options.json:
-        head = {"model": Path(options.model).name, "device": str(loaded.model.device), "torch": torch.__version__}
+        head = {"model": options.model.name, "device": str(loaded.model.device), "torch": torch.__version__}
         head |= {"threads": str(torch.get_num_threads()), "temperature": str(options.temperature)}
         head |= {"repeats": str(options.repeats)}
-        Path(options.json).write_text(json.dumps(head | {"results": report}, indent=1) + "\n")
+        options.json.write_text(json.dumps(head | {"results": report}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ the engine's own. Figures are of tokens, so they are the same on every machine; 
 the drafting thread on this machine, `propose` and `observe` together.
 """
 
-import argparse
 import json
 import os
 import sys
@@ -23,11 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from arguments import Parser, positive
 from replay_cases import Case, Scope, build_case, read_edits
 from replay_proposers import PROPOSERS
 
 from specd.engine.choice import accept
 from specd.engine.draft import EMPTY, Committed, Proposer, Sequence
+from specd.engine.errors import EngineError
 from specd.engine.tokenizer import Tokenizer
 from specd.engine.verify import tree_layout
 
@@ -173,7 +174,7 @@ def table(result: dict[str, Any]) -> Iterable[str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Tokens per verify step of a perfect target over a corpus of edits.")
+    parser = Parser(description="Tokens per verify step of a perfect target over a corpus of edits.")
     parser.add_argument("--corpus", type=Path, required=True, help="JSON Lines: kind, instruction, before, after")
     parser.add_argument("--tokenizer", required=True, help="folder with tokenizer.json")
     parser.add_argument("--proposer", choices=sorted(PROPOSERS), default="edit")
@@ -181,19 +182,23 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--scope", choices=("region", "file"), default="region")
     parser.add_argument("--plain-prefill", action="store_true", help="no draft rides on the prefill")
     parser.add_argument("--alpha", type=float, default=0.0, help="cost of a drafted token, in steps (default 0)")
-    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes (default 2)")
+    parser.add_argument("--jobs", type=positive, default=min(2, os.cpu_count() or 1), help="processes (default 2)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args(argv)
     if options.k < 1:
         parser.error(f"-k must be 1 or more, not {options.k}; --proposer plain drafts nothing")
     if not 0.0 <= options.alpha < float("inf"):
         parser.error(f"--alpha must be 0 or more, not {options.alpha}")
-    if not Path(options.tokenizer, "tokenizer.json").exists():
-        parser.error(f"no tokenizer.json in {options.tokenizer}")
+    try:
+        Tokenizer(options.tokenizer).chat([{"role": "user", "content": "a"}])
+    except (EngineError, OSError, ValueError) as error:
+        parser.error(f"argument --tokenizer: {error}")
     try:
         edits = read_edits(options.corpus)
+        if not edits:
+            raise ValueError(f"no edits in {options.corpus}")
     except (OSError, ValueError) as error:
-        print(f"replay: {error}", file=sys.stderr)
+        print(f"replay: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     runs = run_corpus(
         *(edits, options.tokenizer, options.proposer, options.k, options.scope, options.jobs, options.plain_prefill)

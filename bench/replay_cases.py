@@ -16,6 +16,7 @@ from specd.engine.tokenizer import Tokenizer
 Scope = Literal["region", "file"]
 MARGIN = 4  # lines on each side of the changed ones that a region has at least
 WORD = re.compile(r"\w+")
+TEXTS = ("kind", "instruction", "before", "after", "language")  # of a line; the last need not be there
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,20 @@ def read_edits(path: Path) -> list[dict[str, Any]]:
         try:
             edit = json.loads(line)
             texts = edit if isinstance(edit, dict) else {}
-            missing = [key for key in ("kind", "instruction", "before", "after") if not isinstance(texts.get(key), str)]
+            missing = [key for key in TEXTS[:4] if not isinstance(texts.get(key), str)]
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}, line {number}: not JSON ({error})") from None
         if missing:
             raise ValueError(f"{path}, line {number}: no text under {', '.join(missing)}")
+        if broken := [key for key in TEXTS if not _is_text(edit.get(key, ""))]:
+            raise ValueError(f"{path}, line {number}: half a character, or no text, under {', '.join(broken)}")
         edits.append(edit)
     return edits
+
+
+def _is_text(value: object) -> bool:
+    """Whether it is text of whole characters: JSON can spell one half of a pair, which no file can hold."""
+    return isinstance(value, str) and value.encode("utf-8", errors="ignore").decode("utf-8") == value
 
 
 def changed_span(before: list[str], after: list[str]) -> tuple[int, int, int, int]:

@@ -6,17 +6,17 @@ Medians over repeats within one run; the ratios are what to compare between mach
 fixed widths. Beside them the cost table that a policy measures at load, from which it chooses widths.
 """
 
-import argparse
 import json
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
+from arguments import Parser, model, out_file, positive, positives, whole
 
-from specd.engine import Draft, Loaded, SamplingParams, load
+from specd.engine import Draft, EngineError, Loaded, SamplingParams, load
+from specd.engine.config import model_config
 from specd.engine.costs import measure
 from specd.mini import weights_path
 
@@ -63,20 +63,27 @@ def step_ms(loaded: Loaded, context: int, rows: int, repeats: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default=str(weights_path()), help="model folder (the bundled model)")
-    parser.add_argument("--context", type=int, default=1000, help="tokens before the step (1000)")
-    parser.add_argument("--rows", default=",".join(map(str, ROWS)), help="widths to time")
-    parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--json", metavar="FILE", help="write the figures")
+    parser = Parser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", type=model, default=str(weights_path()), help="model folder (the bundled model)")
+    parser.add_argument("--context", type=whole, default=1000, help="tokens before the step (1000)")
+    parser.add_argument("--rows", type=positives, default=",".join(map(str, ROWS)), help="widths to time")
+    parser.add_argument(
+        "--repeats", type=positive, default=20, help="steps of each width, of which the median counts (20)"
+    )
+    parser.add_argument("--json", type=out_file, metavar="FILE", help="write the figures")
     options = parser.parse_args()
+    rows: list[int] = options.rows
+    if options.context + max(rows) > (most := model_config(options.model).max_positions):
+        parser.error(f"--context {options.context} and --rows {max(rows)} exceed the model's context of {most} tokens")
 
-    loaded = load(options.model)
-    rows = [int(word) for word in options.rows.split(",")]
+    try:
+        loaded = load(options.model)
+    except EngineError as error:
+        parser.error(str(error))
     ms = {row: step_ms(loaded, options.context, row, options.repeats) for row in rows}
     costs = measure(loaded.model)
     result: dict[str, Any] = {
-        "model": Path(options.model).name,
+        "model": options.model.name,
         "device": str(loaded.model.device),
         "ops": loaded.model.ops.name,
         "threads": torch.get_num_threads(),
@@ -93,7 +100,7 @@ def main() -> None:
     print(f"cost table, 256 tokens before the step (other numbers of rows cost {kind}):")
     print("  ".join(f"{row}: {seconds * 1e3:.2f}" for row, seconds in costs.as_dict().items()), "ms")
     if options.json:
-        Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
+        options.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -138,7 +138,8 @@ def test_only_a_line_feed_ends_a_line_of_the_corpus(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [["-k", "0"], ["-k", "-3"], ["--alpha", "-1"], ["--alpha", "nan"], ["--tokenizer", "/nowhere"]]
+    "bad",
+    [["-k", "0"], ["-k", "-3"], ["--alpha", "-1"], ["--alpha", "nan"], ["--jobs", "0"], ["--tokenizer", "/nowhere"]],
 )
 def test_bad_arguments_are_refused(folder: Path, tmp_path: Path, bad: list[str]) -> None:
     path = tmp_path / "edits.jsonl"
@@ -146,3 +147,57 @@ def test_bad_arguments_are_refused(folder: Path, tmp_path: Path, bad: list[str])
     with pytest.raises(SystemExit) as end:
         replay.main(["--corpus", str(path), "--tokenizer", str(folder), *bad])
     assert end.value.code == 2
+
+
+def broken_folder(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{")
+
+
+def folder_without_template(folder: Path) -> None:
+    (folder / "tokenizer_config.json").write_text("{}")
+
+
+def broken_template(folder: Path) -> None:
+    (folder / "tokenizer_config.json").write_text('{"chat_template": "{% if %}"}')
+
+
+@pytest.mark.parametrize(
+    ("breaks", "says"),
+    [
+        (broken_folder, "tokenizer.json is broken"),
+        (folder_without_template, "no chat template"),
+        (broken_template, "the chat template is broken"),
+    ],
+)
+def test_a_folder_that_no_prompt_can_be_made_with_is_named_in_one_line(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], breaks: Callable[[Path], None], says: str
+) -> None:
+    path = tmp_path / "edits.jsonl"
+    path.write_text(json.dumps(FIX) + "\n", encoding="utf-8")
+    breaks(folder)
+    with pytest.raises(SystemExit) as end:
+        replay.main(["--corpus", str(path), "--tokenizer", str(folder)])
+    assert end.value.code == 2
+    out, err = capsys.readouterr()
+    assert says in err
+    assert (out, err.count("\n")) == ("", 1)
+
+
+@pytest.mark.parametrize("key", ["instruction", "before", "after", "language"])
+def test_half_a_character_in_the_corpus_is_named_with_its_line(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str
+) -> None:
+    path = tmp_path / "edits.jsonl"
+    path.write_text(json.dumps(FIX) + "\n" + json.dumps(FIX | {key: "a\ud800"}) + "\n", encoding="utf-8")
+    assert replay.main(["--corpus", str(path), "--tokenizer", str(folder)]) == 2
+    assert f"line 2: half a character, or no text, under {key}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "\n\n"])
+def test_a_corpus_without_edits_is_an_error(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    path = tmp_path / "edits.jsonl"
+    path.write_text(text, encoding="utf-8")
+    assert replay.main(["--corpus", str(path), "--tokenizer", str(folder)]) == 2
+    assert capsys.readouterr().err == f"replay: no edits in {path}\n"
