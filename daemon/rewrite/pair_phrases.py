@@ -13,8 +13,8 @@ _NUMBER = re.compile(rf"(?:^|(?<=[\s:;,]))\(?(\d{{1,2}})([.)])[ \t]+{_NO_NAME}",
 _STARTS = re.compile(rf"\s*(?:[-*•\d]|(?:`[^`\n]+`|\"[^\"\n]+\"|[^\s`\"]{{1,80}}?)[ \t]*(?:{ARROWS}))")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'])")
 _LEADING = re.compile(  # a verb, or a noun of it, that a list can follow
-    r"\b(?:(?P<rename>renam(?:e|es|ing|ings))|(?P<replace>replac(?:e|ing|ements?)|substitut(?:e|ions?))"
-    r"|(?P<change>chang(?:e|es|ing))|(?P<swap>swaps?)|(?P<convert>convert)|(?P<turn>turn)|(?P<correct>correct|fix))\b",
+    r"\b(?:(?P<rename>renam(?:e|es|ed|ing|ings))|(?P<replace>replac(?:e|ed|ing|ements?)|substitut(?:e|ions?))"
+    r"|(?P<change>chang(?:e|es|ed|ing))|(?P<swap>swaps?)|(?P<convert>convert)|(?P<turn>turn)|(?P<correct>correct|fix))\b",
     re.IGNORECASE,
 )
 
