@@ -37,8 +37,7 @@ from specd.engine import (
 from specd.engine.config import model_config
 from specd.engine.costs import measure
 from specd.engine.load import resolve
-from specd.engine.policy import FREE_PRIORS, PRIORS
-from specd.engine.propose import tree
+from specd.engine.priors import BRANCHES, EDITS, FREE
 from specd.engine.propose.dflash import DFlashProposer, DFlashTreeProposer, load_dflash
 from specd.engine.propose.dflash_config import dflash_config
 from specd.engine.propose.draft_model import DraftModelProposer, load_draft_model
@@ -106,8 +105,8 @@ def contenders(loaded: Loaded, options: argparse.Namespace, sampling: SamplingPa
             out[f"draft model k={k}"] = lambda case, k=k: DraftModelProposer(  # type: ignore[misc]
                 draft, k=k, target=loaded.model, sampling=sampling
             )
-    costs, branching = measure(loaded.model), Acceptance(tree.PRIORS)
-    edits, free = Acceptance(PRIORS), Acceptance(FREE_PRIORS)
+    costs, branching = measure(loaded.model), Acceptance(BRANCHES)
+    edits, free = Acceptance(EDITS), Acceptance(FREE)
 
     def policy(case: Case, trees: bool) -> Adaptive:
         lookup = TreeProposer([branches(case, 31)], acceptance=branching) if trees else ngram(case, 31)

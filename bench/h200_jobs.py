@@ -17,9 +17,8 @@ from shapes import random_drafter, to_transformers
 from specd.daemon.rewrite.pairs import read_pairs
 from specd.engine import Acceptance, Adaptive, load
 from specd.engine.costs import CostTable, measure
-from specd.engine.policy import PRIORS
 from specd.engine.prefill import prefill as prefill_chunks
-from specd.engine.propose import tree
+from specd.engine.priors import BRANCHES, EDITS
 from specd.engine.propose.dflash_step import DFlashStep, capture
 from specd.engine.propose.edit import EditProposer
 from specd.engine.propose.ngram_tree import NgramBranches
@@ -42,7 +41,7 @@ def replay(bench: Bench) -> dict[str, Any]:
     edits.sort(key=lambda edit: edit["kind"] != "rename")
     renames = sum(edit["kind"] == "rename" for edit in edits)
     order = [*range(renames), *range(renames, len(edits), 2), *range(renames + 1, len(edits), 2)]
-    acceptance, branching = Acceptance(PRIORS), Acceptance(tree.PRIORS)
+    acceptance, branching = Acceptance(EDITS), Acceptance(BRANCHES)
     done: list[tuple[str, Replayed]] = []
     limit = 25.0
     cases = [build_case(edits[number], tokenizer, "region") for number in order[: bench.options.edits]]

@@ -43,9 +43,9 @@ from specd.engine import (
     job,
 )
 from specd.engine.kv_cache import KVCache
-from specd.engine.policy import PRIORS, Fixed
+from specd.engine.policy import Fixed
 from specd.engine.prefill import PrefillProgress
-from specd.engine.propose import tree
+from specd.engine.priors import BRANCHES, EDITS
 from specd.engine.propose.dflash import DFlashProposer
 from specd.engine.propose.dflash_model import DFlashDrafter
 from specd.engine.propose.edit import EditProposer
@@ -82,7 +82,7 @@ class Bench:
     def reset(self) -> None:
         """Nothing is learnt yet."""
         self.costs = KnownCosts(H200_MS)
-        self.acceptance, self.branching = Acceptance(PRIORS), Acceptance(tree.PRIORS)
+        self.acceptance, self.branching = Acceptance(EDITS), Acceptance(BRANCHES)
 
     def speculation(self, setup: str, case: Case) -> Speculation:
         if setup == "plain":

@@ -12,9 +12,10 @@ from itertools import accumulate
 from time import perf_counter
 from typing import Protocol, runtime_checkable
 
-from specd.engine.acceptance import Acceptance, Prior, expected_tokens
+from specd.engine.acceptance import Acceptance, expected_tokens
 from specd.engine.costs import CostTable
 from specd.engine.draft import EMPTY, Draft, Proposer, Sequence
+from specd.engine.priors import EDITS
 from specd.engine.stats import StepRecord
 
 
@@ -94,7 +95,7 @@ class Adaptive:
     def __init__(self, proposers: Iterable[Proposer], costs: CostTable, acceptance: Acceptance | None = None) -> None:
         self._proposers = tuple(proposers)
         self._costs = costs
-        self._acceptance = acceptance or Acceptance(PRIORS)
+        self._acceptance = acceptance or Acceptance(EDITS)
         self._asked = {proposer.name: _Asked() for proposer in self._proposers}
         self._made: list[Choice] = []  # all drafts of the last step, chosen or not
         self._start = 0  # where the tokens of that step begin
@@ -247,33 +248,3 @@ def matched(draft: Draft, tokens: Tokens[int]) -> int:
         if count < len(tokens) and parent == node and token == tokens[count]:
             node, count = index, count + 1
     return count
-
-
-# Chance that a drafted token is refused, by (proposer, evidence), before a job has taught better; where there are
-# eight, at positions 1, 2, 3-4, 5-8, ..., from 65 on. Measured by replaying real edits (cases of bench/replay.py with
-# Qwen3's tokenizer, a third of the corpus) to a perfect target, so rounded up. For n-gram lookup the evidence is the
-# length of the match; for edits the classes are edit.py's: a copy that goes on (0-3), a guess where to go on (4-8).
-PRIORS: dict[tuple[str, int], Prior] = {
-    ("edit", 0): (0.03, 0.02, 0.02, 0.02, 0.02, 0.02, 0.01, 0.005),
-    ("edit", 1): (0.03, 0.02, 0.02, 0.02, 0.02, 0.02, 0.01, 0.005),
-    ("edit", 2): (0.02, 0.01, 0.01, 0.01, 0.01, 0.01, 0.005, 0.003),
-    ("edit", 3): (0.01, 0.005, 0.005, 0.003, 0.002, 0.002, 0.002, 0.002),
-    ("edit", 4): 0.9,
-    ("edit", 5): (0.8, 0.6, 0.45, 0.25, 0.1, 0.05, 0.05, 0.05),
-    ("edit", 6): (0.65, 0.45, 0.25, 0.12, 0.08, 0.04, 0.02, 0.01),
-    ("edit", 7): (0.4, 0.3, 0.15, 0.07, 0.06, 0.03, 0.02, 0.005),
-    ("edit", 8): (0.2, 0.1, 0.02, 0.03, 0.02, 0.02, 0.01, 0.005),
-    **{
-        ("recall", evidence): 0.9 if evidence < 6 else (0.6, 0.45, 0.25, 0.12, 0.08, 0.04, 0.02, 0.02)
-        for evidence in range(9)
-    },
-    ("ngram", 1): (0.7, 0.6, 0.4, 0.15, 0.1, 0.05, 0.05, 0.05),
-    ("ngram", 2): (0.5, 0.3, 0.16, 0.1, 0.07, 0.03, 0.03, 0.03),
-    ("ngram", 3): (0.23, 0.12, 0.1, 0.05, 0.02, 0.015, 0.015, 0.015),
-    ("dflash", 0): 0.15,
-    ("draft_model", 0): 0.2,
-}
-
-# The same for a text that is not an edit. Models that draft find it much harder; kept apart, so that neither kind of
-# job is misled by what the other taught.
-FREE_PRIORS: dict[tuple[str, int], Prior] = {**PRIORS, ("dflash", 0): 0.35, ("draft_model", 0): 0.35}

@@ -23,16 +23,15 @@ class Drafting:
 
     def __init__(self, loaded: "Loaded", draft: "Qwen3 | None", block: "DFlashDrafter | None") -> None:
         from specd import engine
-        from specd.engine import costs, policy
-        from specd.engine.propose import tree
+        from specd.engine import costs, priors
 
         self._loaded = loaded
         self._draft = draft
         self._block = block
         self._costs: CostTable = costs.measure(loaded.model, budget=0.6)
-        self._edits: Acceptance = engine.Acceptance(policy.PRIORS)
-        self._free: Acceptance = engine.Acceptance(policy.FREE_PRIORS)
-        self._branching: Acceptance = engine.Acceptance(tree.PRIORS)
+        self._edits: Acceptance = engine.Acceptance(priors.EDITS)
+        self._free: Acceptance = engine.Acceptance(priors.FREE)
+        self._branching: Acceptance = engine.Acceptance(priors.BRANCHES)
         self._encode = lru_cache(maxsize=16)(loaded.tokenizer.encode)  # texts to draft from seldom change
 
     def speculative(

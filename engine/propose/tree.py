@@ -12,9 +12,9 @@ expected tokens, whatever the budget (the argument of SpecInfer, arXiv 2305.0978
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from specd.engine.acceptance import Acceptance, Prior
+from specd.engine.acceptance import Acceptance
 from specd.engine.draft import EMPTY, Committed, Draft, Proposer, Sequence
-from specd.engine.policy import PRIORS as CHAIN_PRIORS
+from specd.engine.priors import BRANCHES
 from specd.engine.propose.prefix_tree import PrefixTree
 
 
@@ -52,7 +52,7 @@ class TreeProposer:
             raise ValueError(f"a tree needs a source and a budget of 1 node or more, not {budget}")
         self.name = "+".join(source.name for source in self.sources) + "-tree"
         self.max_k = budget
-        self._acceptance = acceptance or Acceptance(PRIORS)
+        self._acceptance = acceptance or Acceptance(BRANCHES)
         asked = [getattr(source, "meanwhile", None) for source in self.sources]
         self._unhurried: list[Callable[[Sequence], None]] = [each for each in asked if each is not None]
         self._tree: PrefixTree | None = None  # what was offered after the first `_start` tokens
@@ -132,21 +132,3 @@ def _paths(draft: Draft) -> list[Continuation]:
     inner = set(parents)
     leaves = sorted(path for path in paths if path[-1] not in inner)
     return [Continuation([tokens[node] for node in path], draft.evidence) for path in leaves]
-
-
-# Chance that a branch's token is refused, before a job has taught better: name/0 is the first branch at a node, name/1
-# and name/2 the others (their first token alone). What a proposer's chain does, its first branch does. For n-gram
-# lookup the evidence is a match's length in the classes of ngram_tree.py; measured as policy.py's are.
-PRIORS: dict[tuple[str, int], Prior] = {
-    **{(f"{name}/0", evidence): prior for (name, evidence), prior in CHAIN_PRIORS.items()},
-    ("ngram/0", 0): (0.7, 0.5, 0.3, 0.12, 0.06, 0.04, 0.04, 0.04),
-    ("ngram/0", 1): (0.55, 0.3, 0.16, 0.09, 0.07, 0.03, 0.03, 0.03),
-    ("ngram/0", 2): (0.5, 0.26, 0.17, 0.08, 0.07, 0.02, 0.02, 0.02),
-    ("ngram/0", 3): (0.27, 0.17, 0.14, 0.1, 0.08, 0.02, 0.02, 0.02),
-    ("ngram/0", 4): (0.14, 0.12, 0.11, 0.05, 0.05, 0.03, 0.03, 0.03),
-    ("ngram/0", 5): (0.09, 0.08, 0.05, 0.05, 0.04, 0.02, 0.02, 0.02),
-    ("ngram/0", 6): (0.03, 0.02, 0.02, 0.02, 0.01, 0.007, 0.007, 0.007),
-    ("ngram/0", 7): (0.8, 0.5, 0.3, 0.12, 0.06, 0.04, 0.04, 0.04),
-    **{(name, evidence): 0.9 for name in ("ngram/1", "edit/1", "dflash/1", "draft_model/1") for evidence in range(9)},
-    **{(name, evidence): 0.96 for name in ("ngram/2", "edit/2", "dflash/2", "draft_model/2") for evidence in range(9)},
-}

@@ -11,7 +11,7 @@ from scripted import assert_fresh, run, tokens_of
 from specd.daemon.rewrite.prompt import region_answer, region_message
 from specd.engine import Acceptance, Adaptive, Loaded, NgramProposer, Proposer, SamplingParams, generate, load
 from specd.engine.costs import measure
-from specd.engine.policy import PRIORS
+from specd.engine.priors import EDITS
 from specd.engine.propose.dflash import DFlashDrafter, DFlashProposer, DFlashTreeProposer, load_dflash
 from specd.engine.propose.draft_model import DraftModelProposer
 from specd.engine.propose.edit import EditProposer
@@ -97,7 +97,7 @@ def test_the_policy_over_all_of_them_writes_what_plain_decoding_writes(
 ) -> None:
     job = partial(generate, loaded.model, prompt, sampling=sampling, max_tokens=150)
     plain = tokens_of(job())
-    costs, acceptance = measure(loaded.model, (1, 8, 32, 128), budget=0.3), Acceptance(PRIORS)
+    costs, acceptance = measure(loaded.model, (1, 8, 32, 128), budget=0.3), Acceptance(EDITS)
     for _ in range(3):
         proposers = [edit(loaded), TreeProposer([branches()]), DFlashProposer(drafter)]
         tokens, stats = run(job(speculative=Adaptive(proposers, costs, acceptance)))
