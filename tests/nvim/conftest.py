@@ -23,6 +23,12 @@ ANSWERS = [
     {"when": "slowly", **MESH, "step_ms": 60, "characters": 40},
     {"when": "stream", **MESH, "step_ms": 15, "characters": 40},
     {"when": "drop a line", "swap": [["        self.height = height\n", ""]], "characters": 100000},
+    {"when": "append", "swap": [["range(grid.width))\n", "range(grid.width))\n\nx = 1\n"]], "characters": 100000},
+    {
+        "when": "shorten",
+        "swap": [["    return sum(grid.get(i, i) for i in range(grid.width))\n", ""]],
+        "characters": 100000,
+    },
     {"when": "break", "swap": [["def get(self, x, y):", "def get(self, x, y:"]], "characters": 100000},
     {"when": "nothing"},
     {"when": "hang", **MESH, "end": "hang"},

@@ -1,6 +1,8 @@
 --- Makes the server's edits. Unlike Neovim's own handler it keeps to the version that an edit counts in, says the truth
 --- about what it did, and makes the hunks of one rewrite one undo step.
 
+local text_edits = require('specd.text_edits')
+
 local M = {}
 
 --- By buffer: the text's version after our last hunk, if the next one may join its undo step.
@@ -58,7 +60,7 @@ local function make(change, encoding)
     return ('the text changed (version %d, not %d)'):format(version, document.version)
   end
   begin_undo_step(bufnr)
-  vim.lsp.util.apply_text_edits(change.edits, bufnr, encoding)
+  text_edits.make(change.edits, bufnr, encoding)
   joins[bufnr] = vim.lsp.util.buf_versions[bufnr]
   if bufnr == vim.api.nvim_get_current_buf() and vim.api.nvim_get_mode().mode:match('^[iR]') then
     end_undo_step(bufnr) -- what is typed next in this insert is the user's step, not ours
