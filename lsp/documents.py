@@ -20,21 +20,34 @@ from specd.lsp.splice import Splice
 
 Observer = Callable[[Splice], None]
 
+_RETURN: Final = re.compile(r"\r(?!\n)")
 _DRIVE: Final = re.compile(r"^(file:///?)([A-Za-z])(:)")
 
 
 class Document:
     """One open document. `uri` is as the client wrote it; `version` is that of its last notification, or one more than
-    before if that had none (`is_versioned`).
+    before if that had none (`is_versioned`). is_miscounted: the client counts its lines otherwise, so what it tells of
+    changes, and what it is told, means other places.
     """
 
-    def __init__(self, uri: str, language_id: str, version: int, text: str, encoding: Encoding = "utf-16") -> None:
+    def __init__(
+        self,
+        uri: str,
+        language_id: str,
+        version: int,
+        text: str,
+        encoding: Encoding = "utf-16",
+        counts_returns: bool = True,
+    ) -> None:
+        """counts_returns: see Traits."""
         self.uri = uri
         self.language_id = language_id
         self.version = version
         self.is_versioned = True
         self.encoding: Encoding = encoding
+        self._counts_returns = counts_returns
         self.lines = lines_of(text)
+        self.is_miscounted = self._is_miscounted(text)
         self.is_lost = False  # a change could not be read, so the text is not the editor's any more
         self.sending = asyncio.Lock()  # held by who has an edit of it under way
         self.observers: list[Observer] = []  # each hears every change, after it is made
@@ -50,10 +63,13 @@ class Document:
         self.version = self.version + 1 if version is None else version
         for change in changes:
             if isinstance(change, types.TextDocumentContentChangePartial):
+                if not self._counts_returns and self.lines[0].endswith("\n") and _RETURN.search(change.text):
+                    self.is_miscounted = True
                 splice = self._splice(change.range, change.text)
             else:
                 splice = self._whole(change.text)
                 self.is_lost = False
+                self.is_miscounted = self._is_miscounted(change.text)
             self.lines[splice.start : splice.end] = splice.new
             for observer in tuple(self.observers):
                 observer(splice)
@@ -72,6 +88,9 @@ class Document:
         if line >= len(self.lines):
             line, index = len(self.lines) - 1, len(self.lines[-1])
         return types.Position(line, units_of(self.lines[line], index, self.encoding))
+
+    def _is_miscounted(self, text: str) -> bool:
+        return not self._counts_returns and "\n" in text and bool(_RETURN.search(text))
 
     def _whole(self, text: str) -> Splice:
         return Splice(0, tuple(self.lines), tuple(lines_of(text)))
@@ -101,10 +120,11 @@ class Documents:
 
     def __init__(self) -> None:
         self.encoding: Encoding = "utf-16"
+        self.counts_returns = True
         self._open: dict[str, Document] = {}
 
     def open(self, item: types.TextDocumentItem) -> Document:
-        document = Document(item.uri, item.language_id, item.version, item.text, self.encoding)
+        document = Document(item.uri, item.language_id, item.version, item.text, self.encoding, self.counts_returns)
         self._open[_key(item.uri)] = document
         return document
 

@@ -19,7 +19,8 @@ class Traits:
     workspace/applyEdit. ignores_version_0: an edit for version 0 is made on whatever version there is. plugin: has
     specd's own plugin, which wants notifications of regions and hunks. asks: the plugin asks for an instruction itself
     where a command has none. reviews: the user wants to take or leave each hunk, and the editor can ask for it.
-    takes_literals: code actions may be more than commands.
+    takes_literals: code actions may be more than commands. counts_returns: a CR alone ends a line for it, as for
+    the protocol.
     """
 
     name: str = "an editor"
@@ -35,6 +36,7 @@ class Traits:
     reviews: bool = False
     asks: bool = False
     takes_literals: bool = False
+    counts_returns: bool = True
 
 
 def traits_of(params: types.InitializeParams, options: Options) -> Traits:
@@ -65,6 +67,7 @@ def traits_of(params: types.InitializeParams, options: Options) -> Traits:
         reviews=reviews,
         asks=bool(plugin.get("inputBox")),
         takes_literals=action.code_action_literal_support is not None,
+        counts_returns=not name.lower().startswith("neovim"),
     )
 
 

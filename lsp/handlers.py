@@ -47,6 +47,7 @@ def register(server: Server) -> None:
         encoding = server.protocol.workspace.position_encoding
         name = str(getattr(encoding, "value", encoding))
         server.documents.encoding = next((one for one in get_args(Encoding) if one == name), "utf-16")
+        server.documents.counts_returns = rewrites.traits.counts_returns
         server.protocol.trace = params.trace or types.TraceValue.Off
         root = params.workspace_folders[0].uri if params.workspace_folders else params.root_uri
         rewrites.root = Path(path) if root and (path := path_of(root)) else None

@@ -70,6 +70,8 @@ class Rewrites:
             raise Refused(messages.NOT_OPEN)
         if document.is_lost:
             raise Refused(messages.LOST)
+        if document.is_miscounted:
+            raise Refused(messages.RETURNS)
         if not params.instruction.strip():
             raise Refused(messages.NO_INSTRUCTION)
         if document.is_versioned and params.version not in (None, document.version):
@@ -116,6 +118,8 @@ class Rewrites:
             raise Refused(messages.NOT_OPEN)
         if document.is_lost:
             raise Refused(messages.LOST)
+        if document.is_miscounted:
+            raise Refused(messages.RETURNS)
         _refuse_halves(document.text, "the text")
         return asked_of(document, params.range, path=self._named(path_of(params.uri))).target
 

@@ -126,3 +126,15 @@ def test_a_help_page_and_a_terminal_are_no_files(nvim: Nvim) -> None:
         nvim.api.command("SpecdRewrite! at once")
         assert nvim.wait_said() == "specd: this buffer is not a file; open one"
         nvim.api.command("bwipeout!")
+
+
+def test_the_place_of_the_cursor_is_the_same_when_lines_come_above_it_before_the_prompt_is_answered(nvim: Nvim) -> None:
+    nvim.lua("_G.ask = vim.ui.input; vim.ui.input = function(_, done) _G.answer = done end")
+    nvim.api.command("1")
+    nvim.api.command("SpecdRewrite")
+    wait_for(lambda: bool(nvim.lua("return _G.answer ~= nil")))
+    nvim.api.input("ggO# new<Esc>")
+    wait_for(lambda: nvim.text.startswith("# new\n"))
+    nvim.lua("vim.ui.input = _G.ask; _G.answer('at once'); _G.answer = nil")
+    assert nvim.wait_said().startswith("specd: 1 hunk, ")
+    assert nvim.text == "# new\n" + GRID.replace("class Grid", "class Mesh")

@@ -65,3 +65,28 @@ def test_an_edit_is_one_change_wherever_it_is(
     nvim.api.exec_lua("require('specd.text_edits').make(..., vim.api.nvim_get_current_buf(), 'utf-16')", asked)
     assert list(nvim.api.current.buffer[:]) == lines
     assert nvim.lua("return vim.b.changedtick") == tick + len(edits)
+
+
+@pytest.mark.parametrize("typed", [False, True])
+def test_a_return_inside_a_line_is_refused_since_lines_are_counted_otherwise(nvim: Nvim, typed: bool) -> None:
+    if typed:
+        nvim.api.input("4GO" + "a<C-v><CR>b<Esc>")
+    else:
+        nvim.api.current.buffer[:] = [*GRID.splitlines()[:3], "a\rb", *GRID.splitlines()[3:]]
+        nvim.api.command("write! | edit")
+    wait_for(lambda: "a\rb\n" in nvim.text)
+    before = nvim.text
+    nvim.api.command("SpecdRewrite! at once")
+    assert "has a carriage return (^M) inside a line" in nvim.wait_said()
+    assert nvim.text == before
+    nvim.api.command("%s/\\r//g | write! | edit")
+    nvim.api.command("SpecdRewrite! at once")
+    nvim.wait_said("3 hunks, ")
+    assert nvim.text == before.replace("\r", "").replace("Grid", "Mesh")
+
+
+def test_a_file_of_an_old_mac_is_rewritten_as_one(nvim: Nvim) -> None:
+    nvim.api.command("set fileformat=mac | write!")
+    nvim.api.command("SpecdRewrite! append")
+    assert nvim.wait_said().startswith("specd: 1 hunk, ")
+    assert nvim.text == LONGER

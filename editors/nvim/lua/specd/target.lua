@@ -32,6 +32,7 @@ function M.new(bufnr, where)
     end
     self.mark = api.nvim_buf_set_extmark(bufnr, ns, math.min(first, count - 1), 0, {
       end_row = math.min(last, count),
+      end_right_gravity = first == last, -- an empty one moves as a whole
     })
   end
   return self
