@@ -138,3 +138,14 @@ def test_the_place_of_the_cursor_is_the_same_when_lines_come_above_it_before_the
     nvim.lua("vim.ui.input = _G.ask; _G.answer('at once'); _G.answer = nil")
     assert nvim.wait_said().startswith("specd: 1 hunk, ")
     assert nvim.text == "# new\n" + GRID.replace("class Grid", "class Mesh")
+
+
+def test_lines_that_are_gone_when_the_prompt_is_answered_are_not_others(nvim: Nvim) -> None:
+    nvim.lua("_G.ask = vim.ui.input; vim.ui.input = function(_, done) _G.answer = done end")
+    nvim.api.command("2,4SpecdRewrite")
+    wait_for(lambda: bool(nvim.lua("return _G.answer ~= nil")))
+    nvim.api.command("2,4delete")
+    before = nvim.text
+    nvim.lua("vim.ui.input = _G.ask; _G.answer('at once'); _G.answer = nil")
+    assert "the lines that you asked for are gone; nothing was changed" in nvim.wait_said()
+    assert nvim.text == before

@@ -33,12 +33,15 @@ local function start(bufnr, target, instruction, more)
   end
   require('specd.client').ensure(bufnr, function(client, reason)
     local is_held = target:is_held()
+    local is_gone = is_held and target:is_gone()
     local range = is_held and target:range() or nil
     target:release()
     if not jobs.is_open(job) then
       return -- cancelled while the server was being started
     elseif not is_held then
       return jobs.drop(job)
+    elseif is_gone then
+      return jobs.finish(job, 'the lines that you asked for are gone; nothing was changed', vim.log.levels.ERROR)
     elseif not client then
       return jobs.finish(job, reason --[[@as string]], vim.log.levels.ERROR)
     end

@@ -10,6 +10,7 @@ local ns = api.nvim_create_namespace('specd.target')
 ---@field bufnr integer
 ---@field where specd.Where
 ---@field mark? integer
+---@field has_lines? boolean it was asked for lines, not for the place of a cursor
 ---@field is_released? boolean
 local Target = {}
 Target.__index = Target
@@ -30,6 +31,7 @@ function M.new(bufnr, where)
     else
       first, last = where[1] - 1, where[2]
     end
+    self.has_lines = math.min(last, count) > math.min(first, count - 1)
     self.mark = api.nvim_buf_set_extmark(bufnr, ns, math.min(first, count - 1), 0, {
       end_row = math.min(last, count),
       end_right_gravity = first == last, -- an empty one moves as a whole
@@ -74,6 +76,13 @@ end
 ---@return boolean
 function Target:is_held()
   return not self.is_released and api.nvim_buf_is_loaded(self.bufnr)
+end
+
+--- Whether the lines that were asked for have been deleted since.
+---@return boolean
+function Target:is_gone()
+  local first, last = self:lines()
+  return self.has_lines == true and first == last
 end
 
 function Target:release()
