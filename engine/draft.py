@@ -5,6 +5,7 @@ see verify.py.
 """
 
 from array import array
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -108,3 +109,17 @@ class Proposer(Protocol):
 
     def truncate(self, length: int) -> None:
         """Forgets what it knows of positions >= length. Absolute and idempotent."""
+
+
+def unhurried(workers: Iterable[object]) -> list[Callable[[Sequence], None]]:
+    """The `meanwhile` of those that have one: see Proposer."""
+    found = [getattr(worker, "meanwhile", None) for worker in workers]
+    return [work for work in found if work is not None]
+
+
+def common_taps(proposers: Iterable[object]) -> tuple[int, ...]:
+    """The target's layers that the proposers tap. Raises ValueError if they differ: a step has one set of taps."""
+    taps = {tuple(getattr(proposer, "tap_layers", ())) for proposer in proposers} - {()}
+    if len(taps) > 1:
+        raise ValueError("the proposers tap different layers of the target; use one of them")
+    return taps.pop() if taps else ()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import torch
 
-from specd.engine.draft import Committed, Draft, Sequence
+from specd.engine.draft import Committed, Draft, Sequence, common_taps, unhurried
 from specd.engine.finish import FinishRules, Reason, cut
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
@@ -95,13 +95,9 @@ class Job:
         self._cut_by_string = False
         self._begun: _Begun | None = None  # the step that runs ahead of the caller
         self._unrecorded: list[tuple[StepRecord, bool]] = []  # the last step's, and whether it tells what a step costs
-        asked = [getattr(each, "meanwhile", None) for each in (policy, *policy.proposers)]
-        self._unhurried: list[Callable[[Sequence], None]] = [each for each in asked if each is not None]
+        self._unhurried = unhurried((policy, *policy.proposers))
         self.held = ""  # text that may be the beginning of a stop string
-        taps = {tuple(getattr(proposer, "tap_layers", ())) for proposer in policy.proposers} - {()}
-        if len(taps) > 1:
-            raise ValueError("the proposers tap different layers of the target; use one of them")
-        self.taps = taps.pop() if taps else ()
+        self.taps = common_taps(policy.proposers)
 
     def run(self) -> Generator[Event, None, None]:
         try:
@@ -219,8 +215,6 @@ class Job:
 
     def _rewind(self) -> None:
         """All that a step changes back to what the caller was told of, wherever it was left."""
-        if self._begun is not None and self._begun.flight is not None:
-            self._begun.flight.steps.abandon(self._begun.flight)
         if self.model.steps is not None:
             self.model.steps.leave(self.cache)
         del self.seq.tokens[self._told :]

@@ -133,13 +133,7 @@ class StaticStep(Passes[int, Kind]):
         [accepted + 1, T, H] of the rows that stay. The cache then holds the newest token and the accepted ones; if
         anything raises (NonFiniteLogits, OutOfMemory, ContextOverflow, a cancel), it is as before. meanwhile: what to
         do while the device works."""
-        flight = self.begin(cache, newest, draft, sampling)
-        try:
-            meanwhile()
-        except BaseException:
-            self.abandon(flight)
-            raise
-        return self.end(flight, taps)
+        return self.end(self.begin(cache, newest, draft, sampling), taps, meanwhile)
 
     def begin(self, cache: KVCache, newest: int, draft: Draft, sampling: SamplingParams) -> Flight:
         """The first half of `step`: launches it. The cache's length does not move until `end`, and nobody else writes
@@ -161,10 +155,13 @@ class StaticStep(Passes[int, Kind]):
             raise
         return flight
 
-    def end(self, flight: Flight, taps: Sequence[int] = ()) -> tuple[list[int], list[int], Tensor | None]:
+    def end(
+        self, flight: Flight, taps: Sequence[int] = (), meanwhile: Callable[[], None] = nothing
+    ) -> tuple[list[int], list[int], Tensor | None]:
         """The second half of `step`: waits for its record."""
         cache, start, width = flight.cache, flight.start, flight.width
         try:
+            meanwhile()
             words, tapped = flight.words, flight.tapped
             if words is None:
                 self.wait()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from specd.engine.acceptance import Acceptance
-from specd.engine.draft import EMPTY, Committed, Draft, Proposer, Sequence
+from specd.engine.draft import EMPTY, Committed, Draft, Proposer, Sequence, common_taps, unhurried
 from specd.engine.priors import BRANCHES
 from specd.engine.propose.prefix_tree import PrefixTree
 
@@ -53,8 +53,7 @@ class TreeProposer:
         self.name = "+".join(source.name for source in self.sources) + "-tree"
         self.max_k = budget
         self._acceptance = acceptance or Acceptance(BRANCHES)
-        asked = [getattr(source, "meanwhile", None) for source in self.sources]
-        self._unhurried: list[Callable[[Sequence], None]] = [each for each in asked if each is not None]
+        self._unhurried = unhurried(self.sources)
         self._tree: PrefixTree | None = None  # what was offered after the first `_start` tokens
         self._start = 0
         self._lessons: list[tuple[PrefixTree, list[int]]] = []  # what was emitted after earlier ones
@@ -62,10 +61,7 @@ class TreeProposer:
     @property
     def tap_layers(self) -> tuple[int, ...]:
         """The target's layers that the sources tap; generate refuses sources that differ."""
-        taps = {tuple(getattr(source, "tap_layers", ())) for source in self.sources} - {()}
-        if len(taps) > 1:
-            raise ValueError("the proposers tap different layers of the target; use one of them")
-        return taps.pop() if taps else ()
+        return common_taps(self.sources)
 
     def propose(self, seq: Sequence, k: int) -> Draft:
         """At most min(k, budget) nodes. Its evidence is that of the first guess."""

@@ -32,19 +32,20 @@ local function make(bufnr, edit, encoding)
     vim.api.nvim_buf_set_lines(bufnr, math.min(first.line, count), math.min(last.line, count), true, lines)
     return
   end
-  if last.line >= count then -- the text has an end of line behind its last line; the buffer has none
-    last = { line = count - 1, character = math.huge }
-    if #lines > 1 and lines[#lines] == '' then
-      table.remove(lines)
-    end
+  if last.line >= count and #lines > 1 and lines[#lines] == '' then
+    table.remove(lines) -- the text has an end of line behind its last line; the buffer has none
   end
   if first.line >= count then
     vim.api.nvim_buf_set_lines(bufnr, count, count, true, lines)
     return
   end
-  local to = last.character == math.huge and #vim.api.nvim_buf_get_lines(bufnr, last.line, last.line + 1, true)[1]
-    or column(bufnr, last.line, last.character, encoding)
-  vim.api.nvim_buf_set_text(bufnr, first.line, column(bufnr, first.line, first.character, encoding), last.line, to, lines)
+  local from = column(bufnr, first.line, first.character, encoding)
+  if last.line < count then
+    local to = column(bufnr, last.line, last.character, encoding)
+    vim.api.nvim_buf_set_text(bufnr, first.line, from, last.line, to, lines)
+  else
+    vim.api.nvim_buf_set_text(bufnr, first.line, from, -1, -1, lines)
+  end
 end
 
 --- Makes the edits, whose ranges all count in the text as it is.
