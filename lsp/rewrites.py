@@ -64,14 +64,8 @@ class Rewrites:
 
     def start(self, params: RewriteParams) -> Job:
         """A job that is ready to run. Raises Refused."""
-        document = self.documents.get(params.uri)
+        document = self._known(params.uri)
         path = path_of(params.uri)
-        if document is None:
-            raise Refused(messages.NOT_OPEN)
-        if document.is_lost:
-            raise Refused(messages.LOST)
-        if document.is_miscounted:
-            raise Refused(messages.RETURNS)
         if not params.instruction.strip():
             raise Refused(messages.NO_INSTRUCTION)
         if document.is_versioned and params.version not in (None, document.version):
@@ -113,15 +107,20 @@ class Rewrites:
 
     def target(self, params: RewriteParams) -> Target:
         """What `prepare` reads. Raises Refused."""
-        document = self.documents.get(params.uri)
+        document = self._known(params.uri)
+        _refuse_halves(document.text, "the text")
+        return asked_of(document, params.range, path=self._named(path_of(params.uri))).target
+
+    def _known(self, uri: str) -> Document:
+        """The open document whose text is the editor's, line by line. Raises Refused."""
+        document = self.documents.get(uri)
         if document is None:
             raise Refused(messages.NOT_OPEN)
         if document.is_lost:
             raise Refused(messages.LOST)
         if document.is_miscounted:
             raise Refused(messages.RETURNS)
-        _refuse_halves(document.text, "the text")
-        return asked_of(document, params.range, path=self._named(path_of(params.uri))).target
+        return document
 
     def find(self, number: str | None, uri: str | None) -> list[Job]:
         """Jobs by name or document, all without either; the latest last."""
