@@ -28,6 +28,8 @@ const MORE_LINES: vscode.QuickInputButton = {
     iconPath: new vscode.ThemeIcon("list-selection"),
     tooltip: "Write several lines",
 };
+/** Takes a place and shows nothing. */
+const NOTHING: Item = { label: "", kind: vscode.QuickPickItemKind.Separator };
 const EDIT: vscode.QuickInputButton = { iconPath: new vscode.ThemeIcon("edit"), tooltip: "Change it first" };
 
 /** undefined: the user has left the prompt. */
@@ -42,29 +44,29 @@ export function ask(
     pick.buttons = [MORE_LINES];
     pick.matchOnDescription = true;
     pick.ignoreFocusOut = true; // a look at the text should not cost what was typed here
-    let suggestions: Suggestion[] = [];
+    const before = section("asked before", history.map((one) => item(given(one))));
+    let offers: Item[] = [];
     let typed: Item | undefined;
-    const list = (): void => {
-        const value = pick.value;
-        typed = value.trim() ? { label: value, description: "rewrite", alwaysShow: true, suggestion: given(value) } : undefined;
-        const before = history.filter((one) => one !== value.trim()).map((one) => item(given(one)));
-        pick.items = [
-            ...(typed ? [typed] : []),
-            ...section("asked before", before),
-            ...section("for this place", suggestions.map(item)),
-        ];
-        if (typed) pick.activeItems = [typed];
+    // A line that VS Code speaks of is known by its place in the list it had then: so the places never change.
+    const list = (active: Item | undefined): void => {
+        pick.items = [typed ?? NOTHING, ...before, ...offers];
+        if (active) pick.activeItems = [active];
+    };
+    const type = (): void => {
+        const label = pick.value;
+        typed = label.trim() ? { label, description: "rewrite", alwaysShow: true, suggestion: given(label) } : undefined;
+        list(typed);
     };
     return new Promise((resolve) => {
         const finish = (asked: Asked | undefined): void => {
             resolve(asked);
             pick.hide();
         };
-        pick.onDidChangeValue(list);
+        pick.onDidChangeValue(type);
         pick.onDidTriggerButton(() => finish({ kind: "moreLines", text: pick.value }));
         pick.onDidTriggerItemButton(({ item: { suggestion } }) => {
             pick.value = suggestion?.instruction ?? "";
-            list();
+            type();
         });
         pick.onDidAccept(() => {
             const suggestion = (pick.activeItems[0] ?? typed)?.suggestion;
@@ -74,13 +76,13 @@ export function ask(
             resolve(undefined);
             pick.dispose();
         });
-        list();
+        type();
         pick.show();
         pick.busy = true;
         void offered
             .then((found) => {
-                suggestions = found;
-                list();
+                offers = section("for this place", found.map(item));
+                list(pick.activeItems[0]); // the user may have moved to another line meanwhile
             })
             .finally(() => (pick.busy = false));
     });

@@ -122,10 +122,31 @@ export class Home {
 
     /** The processes of language servers that run in this home, the eldest first. */
     languageServers(): number[] {
+        return this.processes("lsp");
+    }
+
+    /** The processes that run VS Code's extensions. */
+    extensionHosts(): number[] {
+        return this.processes("--type=extensionHost");
+    }
+
+    /** `work` is done while these processes do not answer, as over a slow connection. */
+    async whileWaiting(pids: number[], work: () => Promise<void>): Promise<void> {
+        assert.notEqual(pids.length, 0, "the processes were not found");
+        for (const pid of pids) process.kill(pid, "SIGSTOP");
+        try {
+            await work();
+        } finally {
+            for (const pid of pids) process.kill(pid, "SIGCONT");
+        }
+    }
+
+    /** Those of this home that have `word` in their command line, the eldest first. */
+    private processes(word: string): number[] {
         const isOurs = (pid: string): boolean => {
             try {
                 const [words, variables] = ["cmdline", "environ"].map((name) => readFileSync(`/proc/${pid}/${name}`, "utf8").split("\0"));
-                return !!words?.includes("lsp") && !!variables?.includes(`XDG_RUNTIME_DIR=${this.env["XDG_RUNTIME_DIR"]}`);
+                return !!words?.includes(word) && !!variables?.includes(`XDG_RUNTIME_DIR=${this.env["XDG_RUNTIME_DIR"]}`);
             } catch {
                 return false; // it has gone
             }

@@ -38,6 +38,49 @@ export function promptTests(bench: () => Bench): void {
         await window.waitForText((text) => text.includes("Mesh"), "the last instruction again");
     }));
 
+    test("Enter right behind the text runs the text, and not what the list has like it", withPicture(bench, async ({ window, home }) => {
+        await window.selectAll();
+        await window.ask("break it now");
+        await window.notification(/pars|syntax/);
+        await window.command("specd: Revert the Last Rewrite");
+        await window.waitForText(GRID, "the old text");
+        await window.selectAll();
+        await window.ask("nothing");
+        await window.notification(/no change needed/);
+        await window.selectAll();
+        await window.command("specd: Rewrite with LLM...");
+        await window.page.waitForSelector(".quick-input-list .monaco-list-row:has-text('break it now')");
+        await home.whileWaiting(home.extensionHosts(), async () => {
+            await window.page.keyboard.insertText("it now"); // which is in the line of "break it now"
+            await window.press("Enter");
+        });
+        await window.waitForText(MESH, "what the text asks for");
+    }));
+
+    test("a line that the user has moved to is run, also if the server's offers come after that", withPicture(bench, async ({ window, home }) => {
+        const focused = (text: string): Promise<unknown> =>
+            window.page.waitForSelector(`.quick-input-list .monaco-list-row.focused[aria-label^="${text}"]`);
+        await window.selectAll();
+        await window.ask("nothing");
+        await window.notification(/no change needed/);
+        await window.dismissNotifications();
+        await window.selectAll();
+        await window.ask("rename Grid to Mesh");
+        await window.waitForText(MESH, "the new text");
+        await window.selectAll();
+        await home.whileWaiting(home.languageServers(), async () => {
+            await window.command("specd: Rewrite with LLM...");
+            await focused("rename Grid to Mesh");
+            await window.press("ArrowDown");
+            await focused("nothing");
+        });
+        await window.page.waitForSelector(".quick-input-list .monaco-list-row:has-text('Add type annotations')");
+        await focused("nothing");
+        await window.press("Enter");
+        await window.notification(/no change needed/);
+        assert.equal(await window.text(), shown(MESH));
+    }));
+
     test("an instruction may have several lines", withPicture(bench, async ({ window }) => {
         await window.selectAll();
         await window.command("specd: Rewrite with LLM...");

@@ -42,8 +42,7 @@ describe("rewrites in VS Code", { timeout: 600_000 * PATIENCE }, () => {
         assert.ok(between.length >= 2, `${between.length} states between the old text and the new one`);
         for (const text of between) assert.equal(text.replaceAll("Mesh", "Grid"), shown(GRID));
         await window.waitForStatus(/hunks, .* s \(/);
-        await window.focus();
-        await window.press("Control+Home");
+        await window.goTo(1);
         await picture(bench, "hunks");
         await window.press("Control+z");
         await window.waitForText(GRID, "the old text after one undo", 5);
@@ -92,8 +91,7 @@ describe("rewrites in VS Code", { timeout: 600_000 * PATIENCE }, () => {
         await window.ask("rename Grid to Mesh carefully");
         await window.waitForText((text) => text.includes("Mesh"), "the first hunk");
         await window.waitForStatus(/specd: .*%/);
-        await window.focus();
-        await window.press("Control+Home");
+        await window.goTo(1);
         await picture(bench, "progress");
         await window.press("Escape");
         await window.waitForStatus(/cancelled/);
@@ -127,8 +125,7 @@ describe("rewrites in VS Code", { timeout: 600_000 * PATIENCE }, () => {
         await window.selectAll();
         await window.ask("rename Grid to Mesh");
         await window.waitForText(MESH, "the new text");
-        await window.focus();
-        await window.press("Control+Home");
+        await window.goTo(1);
         await window.command("specd: Next Hunk");
         await window.waitForStatusBar(/Ln 12, Col 1/);
         await window.command("specd: Next Hunk");

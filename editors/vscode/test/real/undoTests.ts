@@ -12,8 +12,7 @@ export function undoTests(bench: () => Bench): void {
         await window.selectAll();
         await window.ask("rename Grid to Mesh carefully");
         await window.waitForText((text) => text.includes("Mesh"), "the first hunk");
-        await window.focus();
-        await window.press("Control+Home");
+        await window.goTo(1);
         await window.page.keyboard.type("# mine", { delay: 120 });
         await window.press("Enter");
         await window.waitForText(`# mine\n${MESH}`, "both changes", 60);
@@ -57,8 +56,7 @@ export function undoTests(bench: () => Bench): void {
         await window.ask("rename Grid to Mesh");
         await window.waitForText(MESH, "the new text");
         await window.waitForStatus(/hunks/);
-        await window.focus();
-        await window.press("Control+Home");
+        await window.goTo(1);
         await window.page.keyboard.type("x");
         await window.press("Control+z");
         await window.waitForText(MESH, "the new text without the typing", 5);

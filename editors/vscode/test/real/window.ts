@@ -26,11 +26,13 @@ export class Window {
 
     /** Put the keyboard into the text; a key is lost where VS Code is still busy with the one before. */
     async focus(): Promise<void> {
-        const isFocused = (): Promise<boolean> => this.page.locator(`${EDITOR}.focused`).isVisible();
+        const isFocused = (): Promise<boolean> =>
+            this.page.evaluate((editor) => !!document.activeElement?.closest(`${editor}.focused`), EDITOR);
         for (let tries = 0; tries < 10; tries++) {
             await this.page.keyboard.press("Control+1");
-            for (let waited = 0; waited < 3000; waited += 50) {
-                if (await isFocused()) return;
+            for (let waited = 0, seen = 0; waited < 3000; waited += 50) {
+                seen = (await isFocused()) ? seen + 1 : 0;
+                if (seen === 2) return; // it keeps it
                 await this.page.waitForTimeout(50);
             }
         }
@@ -54,9 +56,7 @@ export class Window {
     }
 
     async selectAll(): Promise<void> {
-        await this.focus();
-        await this.page.keyboard.press("Control+Home");
-        await this.page.keyboard.press("Control+Shift+End");
+        await this.move(["Control+Home", "Control+Shift+End"], /Ln \d+, Col \d+ \(\d+ selected\)/);
     }
 
     /** Take an entry of the lightbulb's menu; right after the server's start the menu may be empty yet. */
@@ -75,8 +75,23 @@ export class Window {
 
     /** Put the cursor at the beginning of a line, which counts from 1. */
     async goTo(line: number): Promise<void> {
-        await this.focus();
-        await this.press("Control+Home", ...Array<string>(line - 1).fill("ArrowDown"));
+        await this.move(["Control+Home", ...Array<string>(line - 1).fill("ArrowDown")], RegExp(`Ln ${line}, Col 1(?! \\(|\\d)`));
+    }
+
+    /** Keys that move the cursor, until the status bar says where it should be. A text that has just got the keyboard may
+     * lose the first of them. */
+    private async move(keys: string[], place: RegExp): Promise<void> {
+        let bar = "";
+        for (let tries = 0; tries < 10; tries++) {
+            await this.focus();
+            await this.press(...keys);
+            for (let waited = 0; waited < 1000 * PATIENCE; waited += 50) {
+                bar = await this.page.locator(".statusbar").innerText();
+                if (place.test(bar)) return;
+                await this.page.waitForTimeout(50);
+            }
+        }
+        assert.fail(`the cursor does not get to ${place}; the status bar says:\n${bar}`);
     }
 
     async press(...keys: string[]): Promise<void> {
