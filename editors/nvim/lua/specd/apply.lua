@@ -24,8 +24,9 @@ function M.buffer_of(uri)
   end)
 end
 
+--- What is changed next is an undo step of its own.
 ---@param bufnr integer
-local function end_undo_step(bufnr)
+function M.end_undo_step(bufnr)
   vim.api.nvim_buf_call(bufnr, function()
     vim.cmd('let &l:undolevels = &l:undolevels')
   end)
@@ -39,8 +40,18 @@ local function begin_undo_step(bufnr)
       vim.cmd('silent! undojoin')
     end)
   else
-    end_undo_step(bufnr)
+    M.end_undo_step(bufnr)
   end
+end
+
+--- Why the buffer may not be changed; nil if it may.
+---@param bufnr integer
+---@return string?
+function M.fixed(bufnr)
+  if not vim.bo[bufnr].modifiable then
+    return 'the buffer is not modifiable'
+  end
+  return vim.bo[bufnr].readonly and 'the buffer is read-only' or nil
 end
 
 ---@param change lsp.TextDocumentEdit
@@ -52,8 +63,9 @@ local function make(change, encoding)
   if not bufnr then
     return 'the buffer is gone'
   end
-  if not vim.bo[bufnr].modifiable then
-    return 'the buffer is not modifiable'
+  local fixed = M.fixed(bufnr)
+  if fixed then
+    return fixed
   end
   local version = vim.lsp.util.buf_versions[bufnr]
   if type(document.version) == 'number' and document.version ~= version then
@@ -63,7 +75,7 @@ local function make(change, encoding)
   text_edits.make(change.edits, bufnr, encoding)
   joins[bufnr] = vim.lsp.util.buf_versions[bufnr]
   if bufnr == vim.api.nvim_get_current_buf() and vim.api.nvim_get_mode().mode:match('^[iR]') then
-    end_undo_step(bufnr) -- what is typed next in this insert is the user's step, not ours
+    M.end_undo_step(bufnr) -- what is typed next in this insert is the user's step, not ours
   end
 end
 

@@ -28,8 +28,8 @@ M.handlers = {
   ['specd/region'] = function(_, params)
     require('specd.jobs').on_region(params)
   end,
-  ['specd/hunk'] = function(_, params)
-    require('specd.jobs').on_hunk(params)
+  ['specd/hunk'] = function(_, params, ctx)
+    require('specd.jobs').on_hunk(params, ctx.client_id)
   end,
 }
 
@@ -52,6 +52,10 @@ vim.api.nvim_create_autocmd('BufFilePre', {
   callback = function(event)
     local client = require('specd.client').of(event.buf)
     if client then
+      local job = require('specd.jobs').of(event.buf)
+      if job then
+        job.why = 'the buffer got another name'
+      end
       renamed[event.buf] = client.id
       vim.lsp.buf_detach_client(event.buf, client.id)
     end

@@ -145,76 +145,26 @@ function M.cancel(all)
     return jobs.say('no rewrite is under way here' .. hint)
   end
   for _, one in ipairs(found) do
-    local client = one.client_id and vim.lsp.get_client_by_id(one.client_id)
-    if not one.client_id then
-      jobs.finish(one, 'cancelled (by the user); nothing was changed', vim.log.levels.INFO)
-    elseif client then
-      local arguments = { one.name and { job = one.name } or { uri = vim.uri_from_bufnr(one.bufnr) } }
-      client:request('workspace/executeCommand', { command = 'specd.cancel', arguments = arguments }, function() end)
-      jobs.expect_end(one, client)
-    end
+    jobs.cancel(one)
   end
 end
 
 --- Take back what the last rewrite of this buffer changed, except where it was changed since.
 function M.revert()
-  local jobs = require('specd.jobs')
-  local bufnr = vim.api.nvim_get_current_buf()
-  local client = require('specd.client').of(bufnr)
-  if not client then
-    return jobs.say('there is nothing to take back')
-  end
-  require('specd.apply').separate(bufnr)
-  client:request('specd/revert', { uri = vim.uri_from_bufnr(bufnr) }, function(err, result)
-    if err then
-      return jobs.say(err.message, vim.log.levels.ERROR)
-    end
-    jobs.say(result.message, #result.refused > 0 and vim.log.levels.WARN or vim.log.levels.INFO)
-  end, bufnr)
-end
-
----@param step 1|-1
-local function jump(step)
-  local hunks = require('specd.marks').hunks(vim.api.nvim_get_current_buf())
-  if #hunks == 0 then
-    return require('specd.jobs').say('no hunk is marked here')
-  end
-  local line = vim.fn.line('.') - 1
-  local found ---@type integer?
-  for at = step > 0 and 1 or #hunks, step > 0 and #hunks or 1, step do
-    if (hunks[at].first - line) * step > 0 then
-      found = at
-      break
-    end
-  end
-  found = found or (step > 0 and 1 or #hunks)
-  vim.cmd("normal! m'")
-  local count = vim.api.nvim_buf_line_count(0)
-  vim.api.nvim_win_set_cursor(0, { math.min(hunks[found].first + 1, count), 0 })
-  vim.cmd('normal! zv^')
-  vim.api.nvim_echo({ { ('specd: hunk %d of %d'):format(found, #hunks) } }, false, {})
+  require('specd.hunks').revert()
 end
 
 function M.next_hunk()
-  jump(1)
+  require('specd.hunks').jump(1)
 end
 
 function M.previous_hunk()
-  jump(-1)
+  require('specd.hunks').jump(-1)
 end
 
 --- Take the hunk under the cursor back.
 function M.revert_hunk()
-  local bufnr = vim.api.nvim_get_current_buf()
-  local line = vim.fn.line('.') - 1
-  local placed = vim.iter(require('specd.marks').hunks(bufnr)):find(function(one)
-    return one.first <= line and line < math.max(one.last, one.first + 1)
-  end)
-  if not placed then
-    return require('specd.jobs').say('there is no marked hunk under the cursor')
-  end
-  require('specd.apply').separate(bufnr)
-  vim.api.nvim_buf_set_lines(bufnr, placed.first, placed.last, false, placed.hunk.old)
+  require('specd.hunks').revert_one()
 end
 
 ---@return boolean

@@ -2,6 +2,8 @@
 
 local apply = require('specd.apply')
 local changes = require('specd.changes')
+local ending = require('specd.ending')
+local kept = require('specd.kept')
 local marks = require('specd.marks')
 local say = require('specd.say').say
 
@@ -12,6 +14,8 @@ local M = {}
 ---@field client_id? integer nil while the server is being started
 ---@field name? string the server's name of it, once it is known
 ---@field text string progress, for status lines
+---@field why? string it is cancelled for this reason
+---@field is_cut? boolean the buffer was read anew under it, or closed
 
 ---@type table<integer,specd.Job> by buffer
 local running = {}
@@ -42,16 +46,30 @@ end
 ---@param bufnr integer
 local function follow(bufnr)
   local is_due = false
+
+  local function tidy()
+    is_due = false
+    if vim.api.nvim_buf_is_loaded(bufnr) then
+      marks.remove_changed(bufnr)
+      if not running[bufnr] and not kept.has_any(bufnr) then
+        M._unfollow(bufnr)
+      end
+    end
+  end
+
   followers[bufnr] = followers[bufnr]
-    or changes.follow(bufnr, function()
+    or changes.follow(bufnr, function(change)
+      kept.follow(bufnr, change)
       if not is_due then
         is_due = true
-        vim.schedule(function()
-          is_due = false
-          if vim.api.nvim_buf_is_loaded(bufnr) and not marks.remove_changed(bufnr) and not running[bufnr] then
-            M._unfollow(bufnr)
-          end
-        end)
+        vim.schedule(tidy)
+      end
+    end, function()
+      followers[bufnr] = nil
+      kept.forget(bufnr)
+      marks.dismiss(bufnr)
+      if running[bufnr] then
+        running[bufnr].is_cut = true
       end
     end)
 end
@@ -106,7 +124,7 @@ function M.start(job, client, params)
     if running[bufnr] ~= job then
       return
     end
-    local message = err and err.message or result.message
+    local message = ending.told(job, err and err.message or result.message, result and result.outcome)
     M.finish(job, message, not err and levels[result.severity] or vim.log.levels.ERROR)
   end, bufnr)
   if not sent then
@@ -123,14 +141,29 @@ function M.finish(job, message, level)
   M.say(message, level)
 end
 
+--- Cancel a rewrite. What it has changed so far stays.
+---@param job specd.Job
+---@param why? string the user's wish if not given
+function M.cancel(job, why)
+  job.why = why
+  local client = job.client_id and vim.lsp.get_client_by_id(job.client_id)
+  if not job.client_id then
+    M.finish(job, ('cancelled (%s); nothing was changed'):format(why or 'by the user'), vim.log.levels.INFO)
+  elseif client then
+    local arguments = { job.name and { job = job.name } or { uri = vim.uri_from_bufnr(job.bufnr) } }
+    client:request('workspace/executeCommand', { command = 'specd.cancel', arguments = arguments }, function() end)
+    M._expect_end(job, client)
+  end
+end
+
 --- The job was cancelled; if its server does not say so in time, it hangs, and the next rewrite gets another one.
 ---@param job specd.Job
 ---@param client vim.lsp.Client
-function M.expect_end(job, client)
+function M._expect_end(job, client)
   vim.defer_fn(function()
     if M.is_open(job) then
       local text = 'cancelled; the language server did not answer and was ended, the next :SpecdRewrite starts another; '
-      M.finish(job, text .. 'what it has changed so far stays', vim.log.levels.ERROR)
+      M.finish(job, text .. ending.left(job), vim.log.levels.ERROR)
       client:stop(true)
     end
   end, CANCEL_PATIENCE_MS)
@@ -151,19 +184,27 @@ end
 
 --- A hunk is in the buffer, or out of it again (`specd/hunk`).
 ---@param params table
-function M.on_hunk(params)
+---@param client_id integer
+function M.on_hunk(params, client_id)
   local bufnr = apply.buffer_of(params.uri)
   if not bufnr then
     return
   end
-  marks.remove_hunk(bufnr, params.number)
-  if params.removed or params.version > vim.lsp.util.buf_versions[bufnr] then
+  marks.remove_hunk(bufnr, params.job, params.number)
+  kept.remove(bufnr, params.job, params.number)
+  local is_cut = running[bufnr] and running[bufnr].is_cut
+  if params.removed or is_cut or params.version > vim.lsp.util.buf_versions[bufnr] then
     return -- a version that is yet to come is one from before the buffer was read anew
   end
   follow(bufnr)
-  local at = followers[bufnr].lines
-  local first, last = at(params.version, params.startLine), at(params.version, params.endLine)
-  marks.add_hunk(bufnr, params.number, first, last, M._lines(bufnr, params.oldText))
+  local first, last, is_untouched = followers[bufnr].place(params.version, params.startLine, params.endLine)
+  local hunk = { job = params.job, number = params.number, first = first, last = last } ---@type specd.Hunk
+  hunk.old = M._lines(bufnr, params.oldText)
+  hunk.new = is_untouched and vim.api.nvim_buf_get_lines(bufnr, first, last, false) or nil
+  kept.put(bufnr, client_id, hunk)
+  if is_untouched then
+    marks.add_hunk(bufnr, hunk)
+  end
 end
 
 --- A text that the server knows, as the buffer's lines.
@@ -179,61 +220,6 @@ function M._lines(bufnr, text)
   return lines
 end
 
----@param client_id integer
----@param token string
----@return specd.Job?
-local function job_of(client_id, token)
-  local name = token:match('^specd%-(.+)$')
-  local unnamed = {} ---@type specd.Job[]
-  for _, job in pairs(running) do
-    if job.client_id == client_id then
-      if job.name == name then
-        return job
-      end
-      unnamed[#unnamed + 1] = not job.name and job or nil
-    end
-  end
-  return #unnamed == 1 and unnamed[1] or nil
-end
-
-local group = vim.api.nvim_create_augroup('specd', {})
-
-vim.api.nvim_create_autocmd('LspProgress', {
-  group = group,
-  desc = 'specd: progress beside the region',
-  callback = function(event)
-    local client = vim.lsp.get_client_by_id(event.data.client_id)
-    local value = event.data.params.value
-    if not client or client.name ~= 'specd' or value.kind == 'end' then
-      return
-    end
-    local job = job_of(client.id, tostring(event.data.params.token))
-    if job then
-      job.text = value.message or job.text
-      marks.show_progress(job.bufnr, 'specd: ' .. job.text)
-      vim.api.nvim_exec_autocmds('User', { pattern = 'SpecdProgress', modeline = false })
-    end
-  end,
-})
-
-vim.api.nvim_create_autocmd('LspDetach', {
-  group = group,
-  desc = 'specd: a rewrite ends with its server',
-  callback = function(event)
-    local client = vim.lsp.get_client_by_id(event.data.client_id)
-    if not client or client.name ~= 'specd' then
-      return
-    end
-    local job = running[event.buf]
-    if job and job.client_id == client.id and client:is_stopped() then -- else it answers, that the document was closed
-      M.finish(job, 'the language server has gone; what it has changed so far stays', vim.log.levels.WARN)
-    end
-    local other = require('specd.client').of(event.buf)
-    if not other or other.id == client.id then -- else a newer server has the buffer
-      M._unfollow(event.buf)
-      marks.dismiss(event.buf)
-    end
-  end,
-})
+require('specd.events')
 
 return M

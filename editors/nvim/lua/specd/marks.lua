@@ -1,6 +1,7 @@
 --- What is seen of a rewrite in the buffer: the region while it works, its progress, and the hunks, until they are
 --- changed or dismissed. Extmarks, so all of it moves with the text.
 
+local kept = require('specd.kept')
 local settings = require('specd.settings')
 
 local M = {}
@@ -22,19 +23,8 @@ for name, link in pairs(links) do
   api.nvim_set_hl(0, name, { link = link, default = true })
 end
 
----@class specd.Hunk
----@field number integer
----@field old string[] the lines that were there
----@field new string[] the lines that are there; empty for a deletion
-
----@class specd.Placed
----@field id integer of its extmark
----@field hunk specd.Hunk
----@field first integer 0-based
----@field last integer half open
-
----@type table<integer,table<integer,specd.Hunk>> by buffer and extmark
-local hunks = {}
+---@type table<integer,table<integer,specd.Hunk>> those that are marked, by buffer and extmark
+local marked = {}
 
 --- Show that lines [first, last) are being rewritten.
 ---@param bufnr integer
@@ -86,95 +76,87 @@ function M.hide_region(bufnr)
   end
 end
 
---- Mark a hunk whose new text is lines [first, last).
+--- Mark a hunk that is as it was written.
 ---@param bufnr integer
----@param number integer
----@param first integer
----@param last integer
----@param old string[]
-function M.add_hunk(bufnr, number, first, last, old)
+---@param hunk specd.Hunk
+function M.add_hunk(bufnr, hunk)
   if not settings.current.hunks then
     return
   end
-  local new = api.nvim_buf_get_lines(bufnr, first, last, false)
   local options ---@type vim.api.keyset.set_extmark
-  if #new == 0 then
-    local text = ('%d line%s deleted'):format(#old, #old == 1 and '' or 's')
-    options = { sign_text = '▔', sign_hl_group = 'SpecdDeletedSign', virt_text = { { text, 'SpecdProgress' } } }
+  local row = hunk.first
+  if hunk.first == hunk.last then
+    local end_row = api.nvim_buf_line_count(bufnr) - 1
+    local is_below = row > end_row -- nothing is drawn behind the last line
+    row = math.min(row, end_row)
+    local text = ('%d line%s deleted%s'):format(#hunk.old, #hunk.old == 1 and '' or 's', is_below and ' below' or '')
+    local sign = is_below and '▁' or '▔'
+    options = { sign_text = sign, sign_hl_group = 'SpecdDeletedSign', virt_text = { { text, 'SpecdProgress' } } }
   else
     options = { sign_text = '▎', sign_hl_group = 'SpecdHunkSign', line_hl_group = 'SpecdHunk' }
-    options.end_row, options.end_col = first + #new - 1, #new[#new] -- a sign is in each line that a mark touches
+    -- Up to the last line's end: a sign is in each line that a mark touches.
+    options.end_row, options.end_col = hunk.last - 1, #hunk.new[#hunk.new]
   end
   options.priority = 100
-  local id = api.nvim_buf_set_extmark(bufnr, hunk_ns, math.min(first, api.nvim_buf_line_count(bufnr)), 0, options)
-  hunks[bufnr] = hunks[bufnr] or {}
-  hunks[bufnr][id] = { number = number, old = old, new = new }
+  marked[bufnr] = marked[bufnr] or {}
+  marked[bufnr][api.nvim_buf_set_extmark(bufnr, hunk_ns, row, 0, options)] = hunk
 end
 
 --- The hunk is out of the buffer again.
 ---@param bufnr integer
+---@param job string
 ---@param number integer
-function M.remove_hunk(bufnr, number)
-  for id, hunk in pairs(hunks[bufnr] or {}) do
-    if hunk.number == number then
-      M._remove(bufnr, id)
+function M.remove_hunk(bufnr, job, number)
+  for mark, hunk in pairs(marked[bufnr] or {}) do
+    if hunk.job == job and hunk.number == number then
+      M._remove(bufnr, mark)
     end
   end
 end
 
 ---@param bufnr integer
----@param id integer
-function M._remove(bufnr, id)
-  api.nvim_buf_del_extmark(bufnr, hunk_ns, id)
-  if api.nvim_buf_del_extmark(bufnr, old_ns, id) then
+---@param mark integer
+function M._remove(bufnr, mark)
+  api.nvim_buf_del_extmark(bufnr, hunk_ns, mark)
+  if api.nvim_buf_del_extmark(bufnr, old_ns, mark) then
     api.nvim__redraw({ buf = bufnr, valid = false })
   end
-  hunks[bufnr][id] = nil
+  marked[bufnr][mark] = nil
 end
 
 --- Remove the marks of hunks whose text is no longer as it was written.
 ---@param bufnr integer
----@return boolean whether any is left
 function M.remove_changed(bufnr)
-  for id, hunk in pairs(hunks[bufnr] or {}) do
-    local placed = M._placed(bufnr, id, hunk)
-    if not placed or not vim.deep_equal(api.nvim_buf_get_lines(bufnr, placed.first, placed.last, false), hunk.new) then
-      M._remove(bufnr, id)
+  for mark, hunk in pairs(marked[bufnr] or {}) do
+    if kept.state(bufnr, hunk) ~= 'in' then
+      M._remove(bufnr, mark)
     end
   end
-  return next(hunks[bufnr] or {}) ~= nil
-end
-
----@param bufnr integer
----@param id integer
----@param hunk specd.Hunk
----@return specd.Placed?
-function M._placed(bufnr, id, hunk)
-  local mark = api.nvim_buf_get_extmark_by_id(bufnr, hunk_ns, id, {})
-  if not mark[1] then
-    return nil
-  end
-  return { id = id, hunk = hunk, first = mark[1], last = mark[1] + #hunk.new }
 end
 
 --- The hunks that are marked, top to bottom.
 ---@param bufnr integer
----@return specd.Placed[]
+---@return specd.Hunk[]
 function M.hunks(bufnr)
-  local placed = {} ---@type specd.Placed[]
-  for id, hunk in pairs(hunks[bufnr] or {}) do
-    placed[#placed + 1] = M._placed(bufnr, id, hunk)
-  end
-  table.sort(placed, function(a, b)
+  local found = vim.tbl_values(marked[bufnr] or {})
+  table.sort(found, function(a, b)
     return a.first < b.first or (a.first == b.first and a.last < b.last)
   end)
-  return placed
+  return found
+end
+
+--- The line in which a marked hunk is seen.
+---@param bufnr integer
+---@param hunk specd.Hunk
+---@return integer
+function M.row(bufnr, hunk)
+  return math.min(hunk.first, api.nvim_buf_line_count(bufnr) - 1)
 end
 
 --- Remove all marks of hunks.
 ---@param bufnr integer
 function M.dismiss(bufnr)
-  hunks[bufnr] = nil
+  marked[bufnr] = nil
   if api.nvim_buf_is_valid(bufnr) then
     api.nvim_buf_clear_namespace(bufnr, hunk_ns, 0, -1)
     api.nvim_buf_clear_namespace(bufnr, old_ns, 0, -1)
@@ -204,13 +186,13 @@ function M.toggle_old(bufnr)
     return redraw(bufnr, 0)
   end
   local filler = 0
-  for _, placed in ipairs(M.hunks(bufnr)) do
+  for mark, hunk in pairs(marked[bufnr] or {}) do
     local lines = vim.tbl_map(function(line)
       return { { line == '' and ' ' or line, 'SpecdOld' } }
-    end, placed.hunk.old)
-    local row = math.min(placed.first, api.nvim_buf_line_count(bufnr) - 1)
-    local above = row == placed.first
-    api.nvim_buf_set_extmark(bufnr, old_ns, row, 0, { id = placed.id, virt_lines = lines, virt_lines_above = above })
+    end, hunk.old)
+    local row = M.row(bufnr, hunk)
+    local above = row == hunk.first
+    api.nvim_buf_set_extmark(bufnr, old_ns, row, 0, { id = mark, virt_lines = lines, virt_lines_above = above })
     filler = filler + (above and row == 0 and #lines or 0)
   end
   redraw(bufnr, filler)

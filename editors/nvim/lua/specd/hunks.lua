@@ -1,0 +1,127 @@
+--- What can be done with hunks that are in the buffer: visit them, take one back, or all of a rewrite.
+
+local apply = require('specd.apply')
+local jobs = require('specd.jobs')
+local kept = require('specd.kept')
+local marks = require('specd.marks')
+
+local M = {}
+
+local REVERT_PATIENCE_MS = 6000 -- an edit that is under way may take four seconds
+
+--- Whether the current buffer may not be changed; then the user is told.
+---@return boolean
+local function is_fixed()
+  local is = apply.fixed(vim.api.nvim_get_current_buf()) ~= nil
+  if is then
+    jobs.say('the buffer is read-only; make it writable first (:set noreadonly modifiable)', vim.log.levels.WARN)
+  end
+  return is
+end
+
+---@param bufnr integer
+---@param note string
+local function revert_here(bufnr, note)
+  apply.end_undo_step(bufnr)
+  local count, left = kept.take_back(bufnr)
+  if count == 0 and #left == 0 then
+    return jobs.say('there is nothing to take back' .. note)
+  end
+  local message = ('took %d hunk%s back'):format(count, count == 1 and '' or 's')
+  if #left > 0 then
+    local plural = (#left > 1 or left[1]:find('-', 1, true)) and 's' or ''
+    message = ('%s; left line%s %s, which changed since'):format(message, plural, table.concat(left, ', '))
+  end
+  jobs.say(message .. note, #left > 0 and vim.log.levels.WARN or vim.log.levels.INFO)
+end
+
+--- Take back what the last rewrite of the current buffer changed, except where it was changed since: by the server that
+--- wrote it, or, where that is gone or hangs, from here.
+function M.revert()
+  if is_fixed() then
+    return
+  end
+  local bufnr = vim.api.nvim_get_current_buf()
+  local client = require('specd.client').of(bufnr)
+  apply.separate(bufnr)
+  if not client or kept.is_ours(bufnr, client) then
+    return revert_here(bufnr, '')
+  end
+  local is_answered = false
+  client:request('specd/revert', { uri = vim.uri_from_bufnr(bufnr) }, function(err, result)
+    if is_answered then
+      return
+    end
+    is_answered = true
+    if err then
+      return jobs.say(err.message, vim.log.levels.ERROR)
+    end
+    jobs.say(result.message, #result.refused > 0 and vim.log.levels.WARN or vim.log.levels.INFO)
+  end, bufnr)
+  vim.defer_fn(function()
+    if not is_answered and vim.api.nvim_buf_is_loaded(bufnr) then
+      is_answered = true
+      client:stop(true)
+      revert_here(bufnr, ' (the language server did not answer and was ended)')
+    end
+  end, REVERT_PATIENCE_MS)
+end
+
+--- Take the hunk under the cursor back.
+function M.revert_one()
+  local bufnr = vim.api.nvim_get_current_buf()
+  local line = vim.fn.line('.') - 1
+  local hunk = vim.iter(marks.hunks(bufnr)):find(function(one)
+    return marks.row(bufnr, one) <= line and line < math.max(one.last, one.first + 1)
+  end)
+  if not hunk then
+    return jobs.say('there is no marked hunk under the cursor')
+  elseif not is_fixed() then
+    apply.separate(bufnr)
+    kept.put_back(bufnr, hunk)
+  end
+end
+
+---@param rows integer[] where the hunks are, top to bottom
+---@param line integer
+---@param step 1|-1
+---@return integer? which one comes next
+local function next_of(rows, line, step)
+  for at = step > 0 and 1 or #rows, step > 0 and #rows or 1, step do
+    if (rows[at] - line) * step > 0 then
+      return at
+    end
+  end
+  if vim.o.wrapscan then
+    return step > 0 and 1 or #rows
+  end
+end
+
+--- Go to the next hunk or the previous one, as often as the count says.
+---@param step 1|-1
+function M.jump(step)
+  local bufnr = vim.api.nvim_get_current_buf()
+  local rows = vim.tbl_map(function(hunk)
+    return marks.row(bufnr, hunk)
+  end, marks.hunks(bufnr))
+  if #rows == 0 then
+    return jobs.say('no hunk is marked here')
+  end
+  local line, found = vim.fn.line('.') - 1, nil
+  for _ = 1, vim.v.count1 do
+    local at = next_of(rows, line, step)
+    if not at then
+      break
+    end
+    found, line = at, rows[at]
+  end
+  if not found then
+    return jobs.say(("there is no hunk %s ('nowrapscan')"):format(step > 0 and 'below' or 'above'))
+  end
+  vim.cmd("normal! m'")
+  vim.api.nvim_win_set_cursor(0, { line + 1, 0 })
+  vim.cmd('normal! zv^')
+  vim.api.nvim_echo({ { ('specd: hunk %d of %d'):format(found, #rows) } }, false, {})
+end
+
+return M
