@@ -12,18 +12,32 @@ import { planOf, type Plan, type UndoSteps } from "./editPlan";
 import { readOnlyReason } from "./readOnly";
 import { UndoChain } from "./undoChain";
 
+const CLOSED = "the document is closed";
+const CHANGED = "the text has changed meanwhile";
+
 type Next = (
     params: ApplyWorkspaceEditParams,
     token: vscode.CancellationToken,
 ) => HandlerResult<ApplyWorkspaceEditResult, void>;
 
+/** An edit of ours that is under way, and what became of the document meanwhile. */
+interface UnderWay {
+    readonly document: vscode.TextDocument;
+    readonly version: number;
+    /** The text right after the edit, if it was made: nothing else makes the next version of it then. */
+    after: string | undefined;
+    /** Whether there were changes after that one. */
+    isOvertaken: boolean;
+}
+
 export class EditApplier implements vscode.Disposable {
     private readonly chain = new UndoChain();
     private readonly following: vscode.Disposable;
+    private readonly underWay = new Set<UnderWay>();
 
     constructor(private readonly undo: UndoSteps) {
         this.following = vscode.Disposable.from(
-            vscode.workspace.onDidChangeTextDocument((event) => this.goOn(event)),
+            vscode.workspace.onDidChangeTextDocument((event) => this.follow(event)),
             vscode.workspace.onDidCloseTextDocument((document) => this.chain.forget(document.uri.toString())),
         );
     }
@@ -38,32 +52,68 @@ export class EditApplier implements vscode.Disposable {
         if (plan === undefined) return next(params, new vscode.CancellationTokenSource().token);
         const uri = client.protocol2CodeConverter.asUri(plan.uri);
         const document = vscode.workspace.textDocuments.find((one) => one.uri.toString() === uri.toString());
-        if (document === undefined) return refused("the document is closed");
+        if (document === undefined) return refused(CLOSED);
         const reason = await readOnlyReason(document);
         if (reason !== undefined) return refused(reason);
         // no await between this check and the edit: the text could change there
-        if (plan.version !== null && plan.version !== document.version) return refused("the text has changed meanwhile");
-        return (await this.make(document, plan)) ? { applied: true } : refused("the text has changed meanwhile");
+        if (plan.version !== null && plan.version !== document.version) return refused(CHANGED);
+        if (document.isClosed) return refused(CLOSED);
+        return (await this.make(document, plan)) ? { applied: true } : refused(whyNot(document, plan));
     }
 
     private async make(document: vscode.TextDocument, plan: Plan): Promise<boolean> {
+        const uri = document.uri.toString();
         const stop = this.undo.needsStop(plan.uri, document.version);
-        const before = document.version;
-        if (stop) this.chain.begin(document.uri.toString(), document.getText());
-        const editor = vscode.window.visibleTextEditors.find((one) => one.document === document);
-        const made = await (editor ? edited(editor, plan, stop) : vscode.workspace.applyEdit(workspaceEdit(document, plan)));
-        if (made) this.undo.made(plan.uri, before + 1);
-        if (made && document.version === before + 1) this.chain.add(document.uri.toString(), document.getText());
-        return made;
+        const before = stop ? document.getText() : "";
+        const edit: UnderWay = { document, version: document.version, after: undefined, isOvertaken: false };
+        this.underWay.add(edit);
+        try {
+            if (!(await made(document, plan, stop))) {
+                if (edit.after !== undefined) this.chain.changed(uri);
+                return false;
+            }
+        } finally {
+            this.underWay.delete(edit);
+        }
+        this.undo.made(plan.uri, edit.version + 1);
+        const after = edit.after ?? document.getText(); // the same, where nothing was to be changed
+        if (stop) this.chain.begin(uri, before, after);
+        else this.chain.add(uri, after);
+        if (edit.isOvertaken) this.chain.changed(uri);
+        return true;
     }
 
-    /** An undo or a redo that came to a text between two hunks goes on: the user has seen one change. */
-    private goOn({ document, reason }: vscode.TextDocumentChangeEvent): void {
-        if (reason === undefined || vscode.window.activeTextEditor?.document !== document) return;
-        if (!this.chain.isWithin(document.uri.toString(), document.getText())) return;
-        const command = reason === vscode.TextDocumentChangeReason.Undo ? "undo" : "redo";
-        void vscode.commands.executeCommand(command);
+    /** Tell ours from what others do. An undo or a redo that came to between two hunks goes on: the user saw one change. */
+    private follow({ document, reason, contentChanges }: vscode.TextDocumentChangeEvent): void {
+        if (!contentChanges.length) return; // it was saved, say
+        const uri = document.uri.toString();
+        const edit = [...this.underWay].find((one) => one.document === document);
+        if (reason !== undefined) {
+            if (edit?.after !== undefined) edit.isOvertaken = true;
+            const direction = reason === vscode.TextDocumentChangeReason.Undo ? "undo" : "redo";
+            const isBetween = this.chain.moved(uri, direction, document.getText());
+            const isSeen = vscode.window.activeTextEditor?.document === document;
+            if (isBetween && isSeen) void vscode.commands.executeCommand(direction);
+            return;
+        }
+        if (edit === undefined) this.chain.changed(uri);
+        else if (document.version === edit.version + 1) edit.after = document.getText();
+        else edit.isOvertaken = true;
     }
+}
+
+/** Whether VS Code made the edit. An editor that was closed meanwhile makes none, and the document is changed without. */
+async function made(document: vscode.TextDocument, plan: Plan, stop: boolean): Promise<boolean> {
+    const { version } = document;
+    const editor = vscode.window.visibleTextEditors.find((one) => one.document === document);
+    if (editor !== undefined) {
+        try {
+            return await edited(editor, plan, stop);
+        } catch {
+            if (document.isClosed || document.version !== version) return false;
+        }
+    }
+    return vscode.workspace.applyEdit(workspaceEdit(document, plan));
 }
 
 function edited(editor: vscode.TextEditor, plan: Plan, stop: boolean): Thenable<boolean> {
@@ -83,6 +133,12 @@ function workspaceEdit(document: vscode.TextDocument, plan: Plan): vscode.Worksp
 
 function rangeOf(range: Plan["edits"][number]["range"]): vscode.Range {
     return new vscode.Range(range.start.line, range.start.character, range.end.line, range.end.character);
+}
+
+/** Why an edit was not made, of which VS Code says no more than that. */
+function whyNot(document: vscode.TextDocument, { version }: Plan): string {
+    if (document.isClosed) return CLOSED;
+    return version === null || version === document.version ? "VS Code did not make it; the editor may be read-only" : CHANGED;
 }
 
 function refused(failureReason: string): ApplyWorkspaceEditResult {

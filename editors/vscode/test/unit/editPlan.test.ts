@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { planOf, UndoSteps } from "../../src/editPlan";
-import { UndoChain } from "../../src/undoChain";
 
 const range = { start: { line: 1, character: 0 }, end: { line: 2, character: 0 } };
 const edit = { range, newText: "new\n" };
@@ -65,22 +64,4 @@ test("whatever comes after all have begun anew is a step of its own", () => {
     undo.made("a", 8);
     undo.beginAll();
     assert.equal(undo.needsStop("a", 8), true);
-});
-
-test("an undo goes on between two edits of one rewrite, and nowhere else", () => {
-    const chain = new UndoChain();
-    const isWithin = (...texts: string[]): boolean[] => texts.map((text) => chain.isWithin("a", text));
-    chain.begin("a", "0");
-    chain.add("a", "1");
-    assert.deepEqual(isWithin("0", "1"), [false, false]);
-    chain.add("a", "2");
-    chain.add("a", "3");
-    assert.deepEqual(isWithin("0", "1", "2", "3", "other"), [false, true, true, false, false]);
-    assert.equal(chain.isWithin("b", "1"), false);
-    chain.begin("a", "3 and typed");
-    chain.add("a", "4");
-    assert.deepEqual(isWithin("1", "2", "3", "3 and typed", "4"), [false, false, false, false, false]);
-    chain.forget("a");
-    chain.add("a", "5");
-    assert.deepEqual(isWithin("4", "5"), [false, false]);
 });
