@@ -12,8 +12,8 @@ from operator import mul
 _BANDS = (1, 2, 4, 8, 16, 32, 64)  # upper ends of the bands of positions 1, 2, 3-4, 5-8, ...; the last has no end
 _SIZES = [high - low for low, high in pairwise((0, *_BANDS))]  # positions of each band but the last
 _USUAL = 128  # positions that survival is worked out for
-_FADE = 0.96  # what is left of a count after one more step of the same kind
-_PRIOR_WEIGHT = 3.0  # tokens that the prior counts as
+_FADE = 0.8  # what is left of a count after one more step of the same kind: texts differ, and the prior knows the usual
+_PRIOR_WEIGHTS = (3.0, 3.0, 6.0, 12.0, 12.0, 12.0, 12.0, 12.0)  # tokens that the prior of each band counts as
 
 
 Prior = float | tuple[float, ...]
@@ -41,11 +41,12 @@ class Acceptance:
         prior = self._priors.get((proposer, evidence), self._default)
         priors = (prior,) * (len(_BANDS) + 1) if isinstance(prior, float) else prior
         counts = self._counts.get((proposer, evidence), _Counts())
+        seen = zip(counts.reached, counts.refused, strict=True)
         out, least = [], 1.0
-        for reached, refused, before in zip(counts.reached, counts.refused, priors, strict=True):
+        for (reached, refused), before, weight in zip(seen, priors, _PRIOR_WEIGHTS, strict=True):
             # a draft that holds so far is, if anything, more likely to hold on
             expected = min(before, least)
-            hazard = (refused + expected * _PRIOR_WEIGHT) / (reached + _PRIOR_WEIGHT)
+            hazard = (refused + expected * weight) / (reached + weight)
             least = min(least, hazard)
             out.append(hazard)
         return out
