@@ -149,3 +149,22 @@ def test_lines_that_are_gone_when_the_prompt_is_answered_are_not_others(nvim: Nv
     nvim.lua("vim.ui.input = _G.ask; _G.answer('at once'); _G.answer = nil")
     assert "the lines that you asked for are gone; nothing was changed" in nvim.wait_said()
     assert nvim.text == before
+
+
+def test_a_line_of_a_closed_fold_stands_for_all_of_it_as_for_other_commands(nvim: Nvim) -> None:
+    nvim.api.command("setlocal foldmethod=manual | 11,13fold")
+    for command in ("13SpecdRewrite at once", "13SpecdAgain"):
+        nvim.lua("_G.said = {}")
+        nvim.api.command("normal! 11Gzc")
+        nvim.api.command(command)
+        assert "(3 lines, " in nvim.wait_said("1 hunk")
+        assert nvim.text == GRID.replace("grid = Grid", "grid = Mesh")
+        nvim.api.input("u")
+
+
+def test_the_log_that_is_shown_already_is_gone_to(nvim: Nvim) -> None:
+    nvim.api.command("SpecdLog")
+    log = nvim.api.current.window
+    nvim.api.command("wincmd p | SpecdLog")
+    assert nvim.api.current.window == log
+    assert len(nvim.api.windows) == 2

@@ -95,6 +95,7 @@ def test_checkhealth_finds_program_daemon_and_maps(start: StartNvim) -> None:
     at.api.command("checkhealth specd")
     report = at.text
     assert f"✅ OK specd {__version__} at " in report
+    assert re.search(r"✅ OK `.* lsp` answers as a language server", report)
     assert re.search(r"✅ OK daemon   specd \S+, pid \d+, ready", report)
     assert re.search(r"OK client \d+: server \S+, 1 buffer\n", report)
     assert 'ERROR setting "strem" is not known' in report
@@ -142,6 +143,26 @@ def test_a_program_that_does_not_answer_is_said_by_checkhealth(start: StartNvim)
     at.api.command("checkhealth specd")
     assert "--version` fails" in at.text
     assert "no answer in 0.3 s" in at.text
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [("lpsp", "invalid choice: 'lpsp'"), ("--version", "specd "), ("", "")],
+    ids=["a wrong word", "a word that is no server", "not specd"],
+)
+def test_a_command_that_is_no_language_server_is_found_by_checkhealth(
+    own_replay: Home, start: StartNvim, word: str, reason: str
+) -> None:
+    """The message of :SpecdRewrite leads there."""
+    words = own_replay.command(word) if word else ["cat"]
+    cmd = "{ " + ", ".join(f"[[{one}]]" for one in words) + " }"
+    at = start(own_replay, config=f"require('specd').setup({{ cmd = {cmd}, enable = false }})", attached=False)
+    at.api.command("checkhealth specd")
+    line = re.search(r"ERROR `.*` does not answer as a language server\n(.*\n)*?specd: ", at.text)
+    assert line is not None
+    assert reason in line[0]
+    if not word:
+        assert "WARNING `cat --version` is not specd's" in at.text
 
 
 def test_the_help_has_every_command_map_and_setting(nvim: Nvim, tmp_path: Path) -> None:

@@ -162,3 +162,42 @@ def test_next_and_previous_take_a_count_and_heed_wrapscan(nvim: Nvim) -> None:
     assert nvim.wait_said("below") == "specd: there is no hunk below ('nowrapscan')"
     assert nvim.api.current.window.cursor[0] == 16
     nvim.api.command("set wrapscan")
+
+
+def test_a_rewrite_that_writes_what_an_undone_one_had_written_is_marked_once_and_taken_back(start: StartNvim) -> None:
+    """The server tells of the earlier one's hunks too, which are in the buffer again."""
+    at = start()
+    at.api.command("SpecdRewrite! at once")
+    at.wait_said("3 hunks")
+    at.api.input("u")
+    wait_for(lambda: at.hunks() == [])
+    at.lua("_G.said = {}")
+    at.api.command("SpecdRewrite! slowly")
+    at.wait_said("3 hunks")
+    assert at.hunks() == [(0, 1), (11, 12), (15, 16)]
+    for keys, count in (("u", 0), ("<C-r>", 3)):
+        at.api.input(keys)
+        wait_for(lambda count=count: len(at.hunks()) == count)  # type: ignore[misc]
+    kill_server(at)
+    at.api.command("SpecdRevert")
+    at.wait_said("took 3 hunks back")
+    assert at.text == GRID
+
+
+def test_two_rewrites_undone_and_redone_are_marked_each_in_turn(start: StartNvim) -> None:
+    at = start()
+    for lines in ("1", "11,12"):
+        at.lua("_G.said = {}")
+        at.api.command(f"{lines}SpecdRewrite at once")
+        at.wait_said("1 hunk")
+    assert at.hunks() == [(11, 12)]
+    at.api.input("uu")
+    wait_for(lambda: at.hunks() == [])
+    at.api.input("<C-r>")
+    wait_for(lambda: at.hunks() == [(0, 1)])
+    at.api.input("<C-r>")
+    wait_for(lambda: at.hunks() == [(11, 12)])
+    kill_server(at)
+    at.api.command("SpecdRevert")
+    at.wait_said("took 1 hunk back")
+    assert at.text == GRID.replace("class Grid", "class Mesh")

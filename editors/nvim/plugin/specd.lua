@@ -24,6 +24,9 @@ local function where(given)
   if given.bang then
     return 'file'
   end
+  if given.range == 1 and vim.fn.foldclosed(given.line1) > 0 then -- two addresses Neovim widens itself
+    return { vim.fn.foldclosed(given.line1), vim.fn.foldclosedend(given.line1) }
+  end
   return given.range > 0 and { given.line1, given.line2 } or 'cursor'
 end
 

@@ -7,10 +7,11 @@ M.timeout_ms = 30000 -- `specd doctor` loads torch
 local health = vim.health
 
 ---@param cmd string[]
+---@param input? string
 ---@return { code: integer, out: string }
-local function run(cmd)
+local function run(cmd, input)
   local ok, done = pcall(function()
-    return vim.system(cmd, { text = true, timeout = M.timeout_ms }):wait()
+    return vim.system(cmd, { text = true, timeout = M.timeout_ms, stdin = input }):wait()
   end)
   if not ok then
     return { code = 127, out = tostring(done) }
@@ -57,6 +58,29 @@ local function check_editor()
   end
 end
 
+---@param message table
+---@return string as a language server is sent it
+local function framed(message)
+  local body = vim.json.encode(vim.tbl_extend('error', message, { jsonrpc = '2.0' }))
+  return ('Content-Length: %d\r\n\r\n%s'):format(#body, body)
+end
+
+--- Whether the command is a language server: it is greeted, and told to end.
+---@param cmd string[]
+local function check_server(cmd)
+  local params = { processId = vim.NIL, rootUri = vim.NIL, capabilities = vim.empty_dict() }
+  params.initializationOptions = { warm = false }
+  local greeting = framed({ id = 1, method = 'initialize', params = params })
+  local answer = run(cmd, greeting .. framed({ id = 2, method = 'shutdown' }) .. framed({ method = 'exit' }))
+  local name = table.concat(cmd, ' ')
+  if answer.code == 0 and answer.out:find('"result"', 1, true) then
+    health.ok(('`%s` answers as a language server'):format(name))
+  else
+    local reason = answer.out ~= '' and answer.out or ('it ended with code %d, without a word'):format(answer.code)
+    health.error(('`%s` does not answer as a language server'):format(name), { reason, 'see |specd-cmd|' })
+  end
+end
+
 ---@return string[]? word how `specd` is run
 local function check_program()
   health.start('specd: program')
@@ -76,6 +100,11 @@ local function check_program()
   local version = specd(word, '--version')
   if version.code ~= 0 then
     health.error(('`%s --version` fails'):format(table.concat(word, ' ')), { version.out })
+    return nil
+  end
+  check_server(cmd)
+  if not vim.startswith(version.out, 'specd ') then
+    health.warn(("`%s --version` is not specd's, so daemon and machine are not checked"):format(table.concat(word, ' ')))
     return nil
   end
   health.ok(version.out .. ' at ' .. vim.fn.exepath(cmd[1]))

@@ -201,9 +201,11 @@ function M.on_hunk(params, client_id)
   local hunk = { job = params.job, number = params.number, first = first, last = last } ---@type specd.Hunk
   hunk.old = M._lines(bufnr, params.oldText)
   hunk.new = is_untouched and vim.api.nvim_buf_get_lines(bufnr, first, last, false) or nil
-  kept.put(bufnr, client_id, hunk)
-  if is_untouched then
-    marks.add_hunk(bufnr, hunk)
+  if kept.put(bufnr, client_id, hunk) then
+    marks.dismiss(bufnr, params.job)
+    if is_untouched then
+      marks.add_hunk(bufnr, hunk)
+    end
   end
 end
 

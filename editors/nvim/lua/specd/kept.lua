@@ -18,22 +18,36 @@ local api = vim.api
 ---@field job string
 ---@field client? integer who can take it back; nil once that one has gone, or knows the buffer no more
 ---@field hunks specd.Hunk[]
+---@field jobs string[] all that were heard of, the latest last
 
 ---@type table<integer,specd.Kept> by buffer
 local buffers = {}
 
---- Keep a hunk; those of a job before are forgotten.
+--- Keep a hunk. One of a later job has those before forgotten; one of an earlier job counts only after the later one's
+--- are out: a server tells of it too where the later job has written the same.
 ---@param bufnr integer
 ---@param client integer
 ---@param hunk specd.Hunk
+---@return boolean whether it counts
 function M.put(bufnr, client, hunk)
-  local kept = buffers[bufnr]
-  if not kept or kept.job ~= hunk.job then
-    kept = { job = hunk.job, hunks = {} }
-    buffers[bufnr] = kept
+  local kept = buffers[bufnr] or { job = hunk.job, hunks = {}, jobs = {} }
+  buffers[bufnr] = kept
+  if not vim.list_contains(kept.jobs, hunk.job) then
+    table.insert(kept.jobs, hunk.job)
+  end
+  if kept.job ~= hunk.job then
+    local rank = {} ---@type table<string,integer>
+    for at, job in ipairs(kept.jobs) do
+      rank[job] = at
+    end
+    if rank[hunk.job] < rank[kept.job] and M.count(bufnr, kept.job) > 0 then
+      return false
+    end
+    kept.job, kept.hunks = hunk.job, {}
   end
   kept.client = client
-  kept.hunks[#kept.hunks + 1] = hunk
+  table.insert(kept.hunks, hunk)
+  return true
 end
 
 --- The hunk is out of the buffer again.

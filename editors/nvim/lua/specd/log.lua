@@ -29,7 +29,12 @@ function M.open()
   if not vim.uv.fs_stat(M.path) then
     M.write('info', 'the log begins')
   end
-  vim.cmd.split({ args = { vim.fn.fnameescape(M.path) } })
+  local window = vim.fn.bufwinid(vim.fn.bufnr(('^%s$'):format(vim.fn.fnameescape(M.path))))
+  if window > 0 then
+    vim.api.nvim_set_current_win(window)
+  else
+    vim.cmd.split({ args = { vim.fn.fnameescape(M.path) } })
+  end
   vim.bo.autoread = true
   vim.bo.readonly = true
   vim.cmd.checktime({ args = { '%' } })

@@ -153,13 +153,18 @@ function M.row(bufnr, hunk)
   return math.min(hunk.first, api.nvim_buf_line_count(bufnr) - 1)
 end
 
---- Remove all marks of hunks.
+--- Remove all marks of hunks, but for those of one job.
 ---@param bufnr integer
-function M.dismiss(bufnr)
-  marked[bufnr] = nil
-  if api.nvim_buf_is_valid(bufnr) then
-    api.nvim_buf_clear_namespace(bufnr, hunk_ns, 0, -1)
-    api.nvim_buf_clear_namespace(bufnr, old_ns, 0, -1)
+---@param except? string
+function M.dismiss(bufnr, except)
+  if not api.nvim_buf_is_valid(bufnr) then
+    marked[bufnr] = nil
+    return
+  end
+  for mark, hunk in pairs(marked[bufnr] or {}) do
+    if hunk.job ~= except then
+      M._remove(bufnr, mark)
+    end
   end
 end
 
