@@ -4,7 +4,8 @@
     generate(model, ids, speculative=DFlashProposer(drafter))       # a proposer a job
 
 The taps of every step come through `observe`, whoever drafted it. They are turned into context rows when a block needs
-them, or when enough have gathered; a prompt's at once, so that the first draft does not wait for them.
+them, or when enough have gathered; a prompt's at once, so that the first draft does not wait for them. Where nothing
+works aside that is time of the job's own, so more may gather: a job that never asks for a block does not pay for it.
 
 With a kept prefix: `fork(length)` gives a context for the store to keep beside the target's cache, and
 `DFlashProposer(drafter, context=kept.fork(length))` starts from it. A prefix without its context is no error: the
@@ -26,7 +27,8 @@ __all__ = ["DFlashContext", "DFlashDrafter", "DFlashProposer", "DFlashTreePropos
 
 log = logging.getLogger(__name__)
 
-_GATHER = 64  # committed rows that may wait for their keys and values
+_GATHER = 64  # committed rows that may wait for their keys and values, which are made while the host goes on
+_HOARD = 2048  # ... where the host has to make them
 
 
 class DFlashProposer:
@@ -46,6 +48,7 @@ class DFlashProposer:
         self.context = drafter.new_context() if context is None else context
         self._clip_at = clip_at
         self._waiting: list[tuple[int, Tensor]] = []  # (position, taps [n, K, H]), ascending
+        self._waiting_rows = 0
         self._is_full = False
 
     def propose(self, seq: Sequence, k: int) -> Draft:
@@ -81,15 +84,22 @@ class DFlashProposer:
         if committed.taps is None or not len(committed.taps):
             return
         self.truncate(committed.taps_start)
-        self._waiting.append((committed.taps_start, committed.taps))
+        self._wait(committed.taps_start, committed.taps)
         is_prompt = not committed.tokens
-        if is_prompt or sum(len(taps) for _, taps in self._waiting) >= _GATHER:
+        if is_prompt or self._waiting_rows >= (_HOARD if self.drafter.steps is None else _GATHER):
             self._ingest()
 
     def truncate(self, length: int) -> None:
         """Forget all positions >= length."""
         self.context.truncate(length)
-        self._waiting = [(start, taps[: length - start]) for start, taps in self._waiting if start < length]
+        while self._waiting:
+            start, taps = self._waiting[-1]
+            if start + len(taps) <= length:
+                break
+            self._waiting.pop()
+            self._waiting_rows -= len(taps)
+            if start < length:
+                self._wait(start, taps[: length - start])
 
     def fork(self, length: int) -> DFlashContext:
         """A second context with positions below `length`, to be kept with a fork of the target's cache."""
@@ -99,7 +109,12 @@ class DFlashProposer:
     def close(self) -> None:
         """Give the context's pages back. Idempotent; the proposer may still be used and then knows nothing."""
         self._waiting.clear()
+        self._waiting_rows = 0
         self.context.free()
+
+    def _wait(self, start: int, taps: Tensor) -> None:
+        self._waiting.append((start, taps))
+        self._waiting_rows += len(taps)
 
     def _block_at_once(self, seq: Sequence, k: int) -> Draft | None:
         """`propose` by a pass of fixed shape, which takes in what is waiting too. None where that is not possible."""
@@ -111,6 +126,7 @@ class DFlashProposer:
         if len(self._waiting) > 1 or (self._waiting and not steps.takes(len(self._waiting[0][1]))):
             self._ingest()
         position, taps = self._waiting.pop() if self._waiting else (start, None)
+        self._waiting_rows = 0
         try:
             return Draft.chain(steps.draft(self.context, position, taps, seq.tokens[-1], start)[:k])
         except OutOfMemory as error:
@@ -134,7 +150,7 @@ class DFlashProposer:
             return None
 
     def _ingest(self) -> None:
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
         while waiting:  # neighbours in one go
             start, taps = waiting.pop(0)
             parts = [taps]
