@@ -168,3 +168,16 @@ def test_the_log_that_is_shown_already_is_gone_to(nvim: Nvim) -> None:
     nvim.api.command("wincmd p | SpecdLog")
     assert nvim.api.current.window == log
     assert len(nvim.api.windows) == 2
+
+
+def test_lines_that_the_file_has_no_more_when_it_is_read_again_before_the_prompt_is_answered(nvim: Nvim) -> None:
+    for command in ("12,13SpecdRewrite", "12 | SpecdRewrite"):
+        nvim.open("short.py", GRID)
+        nvim.lua("_G.said = {}; _G.ask = vim.ui.input; vim.ui.input = function(_, done) _G.answer = done end")
+        nvim.api.command(command)
+        wait_for(lambda: bool(nvim.lua("return _G.answer ~= nil")))
+        (nvim.home.work / "short.py").write_text("x = Grid\n")
+        nvim.api.command("edit!")
+        nvim.lua("vim.ui.input = _G.ask; local answer = _G.answer; _G.answer = nil; answer('at once')")
+        assert "the lines that you asked for are gone; nothing was changed" in nvim.wait_said()
+        assert nvim.text == "x = Grid\n"

@@ -115,15 +115,17 @@ def test_after_an_undo_there_is_nothing_to_take_back_and_after_a_redo_there_is(
     assert at.text == GRID
 
 
-def test_a_server_that_hangs_is_left_by_reverting(start: StartNvim) -> None:
+@pytest.mark.parametrize("instruction", ["at once", "hang"])
+def test_a_server_that_hangs_is_left_by_reverting(start: StartNvim, instruction: str) -> None:
     at = start()
-    at.api.command("SpecdRewrite! at once")
-    at.wait_said("3 hunks")
+    at.api.command(f"SpecdRewrite! {instruction}")
+    wait_for(lambda: len(at.hunks()) == 3)
     hanging = server_of(at)
     os.kill(hanging, signal.SIGSTOP)
     at.api.command("SpecdRevert")
     assert at.wait_said("took") == "specd: took 3 hunks back (the language server did not answer and was ended)"
     assert at.text == GRID
+    assert at.lua("return require('specd.jobs').all()") == at.marks("region") == []
     os.kill(hanging, signal.SIGCONT)
     wait_for(lambda: not at.is_attached())
 
@@ -201,3 +203,25 @@ def test_two_rewrites_undone_and_redone_are_marked_each_in_turn(start: StartNvim
     at.api.command("SpecdRevert")
     at.wait_said("took 1 hunk back")
     assert at.text == GRID.replace("class Grid", "class Mesh")
+
+
+def test_lines_that_come_where_lines_were_deleted_at_the_end_come_behind_them(start: StartNvim) -> None:
+    at = start()
+    at.show(lines=30)
+    at.api.command("SpecdRewrite! shorten")
+    at.wait_said("1 hunk")
+    shorter = at.text
+    at.api.input("Go# mine<Esc>")
+    wait_for(lambda: "1 line deleted" in at.row(17))
+    assert "deleted" not in at.row(16)
+    at.api.input("u")
+    wait_for(lambda: "1 line deleted below" in at.row(16))
+    at.api.input("<C-r>gg")
+    wait_for(lambda: "1 line deleted" in at.row(17))
+    at.lua("require('specd').next_hunk(); require('specd').revert_hunk()")
+    assert at.text == GRID + "    # mine\n"
+    at.api.input("uG")
+    assert at.text == shorter + "    # mine\n"
+    kill_server(at)
+    at.api.command("SpecdRevert")
+    assert at.text == GRID + "    # mine\n"

@@ -61,6 +61,10 @@ function M.revert()
   vim.defer_fn(function()
     if not is_answered and vim.api.nvim_buf_is_loaded(bufnr) then
       is_answered = true
+      local job = jobs.of(bufnr)
+      if job and job.client_id == client.id then
+        jobs.drop(job)
+      end
       client:stop(true)
       revert_here(bufnr, ' (the language server did not answer and was ended)')
     end

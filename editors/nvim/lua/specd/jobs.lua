@@ -50,7 +50,7 @@ local function follow(bufnr)
   local function tidy()
     is_due = false
     if vim.api.nvim_buf_is_loaded(bufnr) then
-      marks.remove_changed(bufnr)
+      marks.renew(bufnr)
       if not running[bufnr] and not kept.has_any(bufnr) then
         M._unfollow(bufnr)
       end

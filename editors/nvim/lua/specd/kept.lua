@@ -127,6 +127,8 @@ local function move(bufnr, hunk, change)
     if is_there(bufnr, first, last, hunk.old) or is_there(bufnr, first, last, hunk.new) then
       hunk.last = last
       return
+    elseif last == api.nvim_buf_line_count(bufnr) then
+      return -- behind what stood at the end
     end
   end
   if change.last <= hunk.first then

@@ -76,30 +76,45 @@ function M.hide_region(bufnr)
   end
 end
 
---- Mark a hunk that is as it was written.
+--- How lines that are gone are shown: above the line behind them, or, at the buffer's end, below the last one.
 ---@param bufnr integer
 ---@param hunk specd.Hunk
-function M.add_hunk(bufnr, hunk)
-  if not settings.current.hunks then
-    return
-  end
+---@return vim.api.keyset.set_extmark
+local function deletion(bufnr, hunk)
+  local is_below = M.row(bufnr, hunk) < hunk.first
+  local text = ('%d line%s deleted%s'):format(#hunk.old, #hunk.old == 1 and '' or 's', is_below and ' below' or '')
+  return {
+    sign_text = is_below and '▁' or '▔',
+    sign_hl_group = 'SpecdDeletedSign',
+    virt_text = { { text, 'SpecdProgress' } },
+  }
+end
+
+---@param bufnr integer
+---@param hunk specd.Hunk
+---@param mark? integer
+---@return integer mark
+local function draw(bufnr, hunk, mark)
   local options ---@type vim.api.keyset.set_extmark
-  local row = hunk.first
   if hunk.first == hunk.last then
-    local end_row = api.nvim_buf_line_count(bufnr) - 1
-    local is_below = row > end_row -- nothing is drawn behind the last line
-    row = math.min(row, end_row)
-    local text = ('%d line%s deleted%s'):format(#hunk.old, #hunk.old == 1 and '' or 's', is_below and ' below' or '')
-    local sign = is_below and '▁' or '▔'
-    options = { sign_text = sign, sign_hl_group = 'SpecdDeletedSign', virt_text = { { text, 'SpecdProgress' } } }
+    options = deletion(bufnr, hunk)
   else
     options = { sign_text = '▎', sign_hl_group = 'SpecdHunkSign', line_hl_group = 'SpecdHunk' }
     -- Up to the last line's end: a sign is in each line that a mark touches.
     options.end_row, options.end_col = hunk.last - 1, #hunk.new[#hunk.new]
   end
-  options.priority = 100
-  marked[bufnr] = marked[bufnr] or {}
-  marked[bufnr][api.nvim_buf_set_extmark(bufnr, hunk_ns, row, 0, options)] = hunk
+  options.id, options.priority = mark, 100
+  return api.nvim_buf_set_extmark(bufnr, hunk_ns, M.row(bufnr, hunk), 0, options)
+end
+
+--- Mark a hunk that is as it was written.
+---@param bufnr integer
+---@param hunk specd.Hunk
+function M.add_hunk(bufnr, hunk)
+  if settings.current.hunks then
+    marked[bufnr] = marked[bufnr] or {}
+    marked[bufnr][draw(bufnr, hunk)] = hunk
+  end
 end
 
 --- The hunk is out of the buffer again.
@@ -124,12 +139,15 @@ function M._remove(bufnr, mark)
   marked[bufnr][mark] = nil
 end
 
---- Remove the marks of hunks whose text is no longer as it was written.
+--- The buffer has changed: remove the marks of hunks whose text is no longer as it was written, and put those of
+--- deletions where they are now.
 ---@param bufnr integer
-function M.remove_changed(bufnr)
+function M.renew(bufnr)
   for mark, hunk in pairs(marked[bufnr] or {}) do
     if kept.state(bufnr, hunk) ~= 'in' then
       M._remove(bufnr, mark)
+    elseif hunk.first == hunk.last then
+      draw(bufnr, hunk, mark)
     end
   end
 end

@@ -78,11 +78,14 @@ function Target:is_held()
   return not self.is_released and api.nvim_buf_is_loaded(self.bufnr)
 end
 
---- Whether the lines that were asked for have been deleted since.
+--- Whether the lines that were asked for have been deleted since, or are behind the end of what was read anew.
 ---@return boolean
 function Target:is_gone()
   local first, last = self:lines()
-  return self.has_lines == true and first == last
+  if not first then
+    return false
+  end
+  return first >= api.nvim_buf_line_count(self.bufnr) or (self.has_lines == true and first == last)
 end
 
 function Target:release()
