@@ -138,3 +138,14 @@ def test_what_stays_can_be_taken_back_though_its_server_knows_it_no_more(nvim: N
     nvim.api.command("SpecdRevert")
     nvim.wait_said("specd: took 1 hunk back")
     assert nvim.text == GRID
+
+
+def test_a_name_that_another_buffer_has_changes_nothing(nvim: Nvim) -> None:
+    other = nvim.home.work / "other.py"
+    other.write_text(GRID)
+    nvim.api.command(f"badd {other} | set hidden | buffer {other} | buffer grid.py")
+    in_mid_stream(nvim)
+    nvim.api.command(f"silent! file {other}")
+    assert nvim.wait_said().startswith("specd: 3 hunks, ")
+    assert nvim.text == MESH
+    assert nvim.is_attached()

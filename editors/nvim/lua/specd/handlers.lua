@@ -45,30 +45,31 @@ M.commands = {
 local group = vim.api.nvim_create_augroup('specd.sync', {})
 
 -- Neovim tells a server of a buffer's new name when it is written, and calls it by the new one at once.
-local renamed = {} ---@type table<integer,integer> buffer to client
+local old_names = {} ---@type table<integer,string> buffer to URI
 vim.api.nvim_create_autocmd('BufFilePre', {
   group = group,
-  desc = 'specd: the buffer of the old name is closed',
+  desc = 'specd: a buffer may get another name',
   callback = function(event)
-    local client = require('specd.client').of(event.buf)
-    if client then
-      local job = require('specd.jobs').of(event.buf)
-      if job then
-        job.why = 'the buffer got another name'
-      end
-      renamed[event.buf] = client.id
-      vim.lsp.buf_detach_client(event.buf, client.id)
-    end
+    old_names[event.buf] = vim.uri_from_bufnr(event.buf)
   end,
 })
 vim.api.nvim_create_autocmd('BufFilePost', {
   group = group,
-  desc = 'specd: and opened by its new one',
+  desc = 'specd: the buffer of the old name is closed, and opened by its new one',
   callback = function(event)
-    if renamed[event.buf] then
-      vim.lsp.buf_attach_client(event.buf, renamed[event.buf])
-      renamed[event.buf] = nil
+    local client = require('specd.client').of(event.buf)
+    local uri = old_names[event.buf]
+    old_names[event.buf] = nil
+    if not client or not uri or uri == vim.uri_from_bufnr(event.buf) then
+      return
     end
+    local job = require('specd.jobs').of(event.buf)
+    if job then
+      job.why = job.why or 'the buffer got another name'
+    end
+    client:notify('textDocument/didClose', { textDocument = { uri = uri } })
+    vim.lsp.buf_detach_client(event.buf, client.id) -- it closes one of the new name too, which nobody knows
+    vim.lsp.buf_attach_client(event.buf, client.id)
   end,
 })
 

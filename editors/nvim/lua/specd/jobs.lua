@@ -145,7 +145,7 @@ end
 ---@param job specd.Job
 ---@param why? string the user's wish if not given
 function M.cancel(job, why)
-  job.why = why
+  job.why = job.why or why
   local client = job.client_id and vim.lsp.get_client_by_id(job.client_id)
   if not job.client_id then
     M.finish(job, ('cancelled (%s); nothing was changed'):format(why or 'by the user'), vim.log.levels.INFO)
