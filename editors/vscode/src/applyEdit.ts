@@ -66,17 +66,14 @@ export class EditApplier implements vscode.Disposable {
         const stop = this.undo.needsStop(plan.uri, document.version);
         const before = stop ? document.getText() : "";
         const edit: UnderWay = { document, version: document.version, after: undefined, isOvertaken: false };
+        const isChange = plan.edits.some(({ range, newText }) => document.getText(rangeOf(range)) !== newText);
         this.underWay.add(edit);
-        try {
-            if (!(await made(document, plan, stop))) {
-                if (edit.after !== undefined) this.chain.changed(uri);
-                return false;
-            }
-        } finally {
-            this.underWay.delete(edit);
-        }
+        const isMade = await made(document, plan, stop).finally(() => this.underWay.delete(edit));
+        if (!isMade && edit.after !== undefined) this.chain.changed(uri); // it was somebody else's
+        // an editor that is read-only says that it has made what it has not
+        if (!isMade || (isChange && edit.after === undefined)) return false;
         this.undo.made(plan.uri, edit.version + 1);
-        const after = edit.after ?? document.getText(); // the same, where nothing was to be changed
+        const after = edit.after ?? document.getText();
         if (stop) this.chain.begin(uri, before, after);
         else this.chain.add(uri, after);
         if (edit.isOvertaken) this.chain.changed(uri);

@@ -7,6 +7,10 @@ export interface Machine {
     home: string;
     /** The first folder of the workspace, if any. */
     folder: string | undefined;
+    /** All of them. */
+    folders: readonly string[];
+    /** Whether the user trusts them. */
+    isTrusted: boolean;
     isExecutable: (file: string) => boolean;
     isWindows: boolean;
 }
@@ -27,14 +31,26 @@ export function find(command: string, machine: Machine): string | undefined {
     const paths = machine.isWindows ? path.win32 : path.posix;
     const endings = machine.isWindows ? ["", ...(machine.env["PATHEXT"] ?? ".EXE;.CMD;.BAT").split(";")] : [""];
     const isPath = named.includes("/") || (machine.isWindows && named.includes("\\"));
-    const at = isPath && machine.folder && !paths.isAbsolute(named) ? machine.folder : "";
+    const isRelative = isPath && !paths.isAbsolute(named);
+    if (isRelative && machine.folder === undefined) return undefined;
+    const at = (isRelative && machine.folder) || "";
     const folders = isPath ? [at] : (machine.env["PATH"] ?? machine.env["Path"] ?? "").split(paths.delimiter);
     for (const folder of folders) {
-        if (!isPath && !folder) continue;
+        if (!isPath && !paths.isAbsolute(folder)) continue; // it would mean another one for the program's own folder
         for (const ending of endings) {
             const file = folder ? paths.join(folder, named + ending) : named + ending;
             if (machine.isExecutable(file)) return file;
         }
     }
     return undefined;
+}
+
+/** Whether a program is not to be run since it is in a folder of the workspace, and the user does not trust that. */
+export function isOffLimits(file: string, { folders, isTrusted, isWindows }: Machine): boolean {
+    const paths = isWindows ? path.win32 : path.posix;
+    const isIn = (folder: string): boolean => {
+        const way = paths.relative(folder, file);
+        return way.split(paths.sep)[0] !== ".." && !paths.isAbsolute(way);
+    };
+    return !isTrusted && folders.some(isIn);
 }

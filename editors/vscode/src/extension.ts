@@ -2,8 +2,9 @@
 
 import * as vscode from "vscode";
 import { EditApplier } from "./applyEdit";
+import { cancel } from "./cancelCommand";
 import { UndoSteps } from "./editPlan";
-import { goToHunk, revertHunk } from "./hunkCommands";
+import { dismissHunks, goToHunk, revertHunk } from "./hunkCommands";
 import { HunkView } from "./hunkView";
 import { Running } from "./progress";
 import { RewriteCommands } from "./rewriteCommands";
@@ -13,10 +14,11 @@ import { Server } from "./server";
 import { needsRestart, readSettings, type Settings } from "./settings";
 import { StatusItem } from "./status";
 import { showStatus } from "./statusCommand";
+import { isRewritable } from "./target";
 
 let server: Server | undefined;
 
-export function activate(context: vscode.ExtensionContext): void {
+export function activate(extension: vscode.ExtensionContext): void {
     const log = vscode.window.createOutputChannel("specd", { log: true });
     const trace = vscode.window.createOutputChannel("specd trace", { log: true });
     let settings = read();
@@ -27,23 +29,37 @@ export function activate(context: vscode.ExtensionContext): void {
     const specd = (server = new Server(() => settings, { log, trace }, edits));
     const status = new StatusItem(running, () => specd.state, () => specd.problem);
     const rewrites = new Rewrites(specd, running, undo, view, status, log);
-    const commands = new RewriteCommands(specd, rewrites, context.globalState, () => settings);
-    const active = (): vscode.TextDocument | undefined => vscode.window.activeTextEditor?.document;
+    const commands = new RewriteCommands(specd, rewrites, extension.globalState, () => settings);
+    const active = (): vscode.TextDocument | undefined => {
+        const document = vscode.window.activeTextEditor?.document;
+        return document !== undefined && isRewritable(document) ? document : undefined; // the log may have the keyboard
+    };
 
     specd.onClient = (client) => rewrites.listen(client);
     specd.onProgress = (_token, value) => running.report(value);
+    const context = (name: string, holds: boolean): unknown =>
+        vscode.commands.executeCommand("setContext", `specd.${name}`, holds);
     const update = (): void => {
         status.update();
         const document = active();
-        const isBusy = document !== undefined && running.of(document.uri.toString()).length > 0;
-        void vscode.commands.executeCommand("setContext", "specd.busy", isBusy);
-        void vscode.commands.executeCommand("setContext", "specd.busyAnywhere", running.size > 0);
+        const jobs = document === undefined ? [] : running.of(document.uri.toString());
+        context("busy", jobs.length > 0);
+        context("busyAnywhere", running.size > 0);
+        context("starting", jobs.some((job) => !job.isSent));
+        context("askedSelection", jobs.some((job) => job.isSelectionAsked));
     };
     running.onChange = update;
+    const readAnew = (isTrusted: boolean): void => {
+        const before = settings;
+        settings = read();
+        view.update();
+        void commands.trimHistory();
+        if (needsRestart(before, settings) || (isTrusted && specd.state === "failed")) void specd.restart();
+    };
 
     const register = (name: string, run: (argument?: unknown) => unknown): vscode.Disposable =>
         vscode.commands.registerCommand(`specd.${name}`, run);
-    context.subscriptions.push(
+    extension.subscriptions.push(
         log,
         trace,
         specd,
@@ -55,23 +71,23 @@ export function activate(context: vscode.ExtensionContext): void {
             update();
         }),
         vscode.window.onDidChangeActiveTextEditor(update),
-        vscode.workspace.onDidChangeConfiguration((event) => {
-            if (!event.affectsConfiguration("specd")) return;
-            const before = settings;
-            settings = read();
-            view.update();
-            if (needsRestart(before, settings)) void specd.restart();
+        vscode.window.onDidChangeTextEditorSelection(({ kind, textEditor }) => {
+            if (kind !== undefined) running.selected(textEditor.document.uri.toString()); // else an edit has moved it
         }),
+        vscode.workspace.onDidChangeConfiguration((event) => {
+            if (event.affectsConfiguration("specd")) readAnew(false);
+        }),
+        vscode.workspace.onDidGrantWorkspaceTrust(() => readAnew(true)),
         register("rewrite", (argument) => commands.rewrite(argument)),
         register("rewriteFile", () => commands.byPrompt("file")),
         register("again", () => commands.again()),
-        register("cancel", () => rewrites.cancel(active())),
+        register("cancel", () => cancel(rewrites, running, active())),
         register("revert", () => rewrites.revert(active())),
         register("conflict", (argument) => rewrites.settle(argument)),
-        register("nextHunk", () => goToHunk(view, 1)),
-        register("previousHunk", () => goToHunk(view, -1)),
+        register("nextHunk", (named) => goToHunk(view, 1, named)),
+        register("previousHunk", (named) => goToHunk(view, -1, named)),
         register("revertHunk", (named) => revertHunk(view, named)),
-        register("dismissHunks", () => active() && view.dismiss(active()!)),
+        register("dismissHunks", (named) => dismissHunks(view, named)),
         register("showLog", () => log.show()),
         register("showTrace", () => trace.show()),
         register("showStatus", () => showStatus(specd, log)),

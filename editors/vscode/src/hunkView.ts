@@ -2,7 +2,8 @@
 
 import * as vscode from "vscode";
 import { changesOf } from "./changes";
-import { type Lines, type Mark, Marks } from "./marks";
+import type { NamedHunk } from "./hunkCommands";
+import { isDeletion, type Lines, type Mark, Marks } from "./marks";
 import type { HunkParams, RegionParams } from "./protocol";
 
 export class HunkView implements vscode.Disposable {
@@ -16,6 +17,7 @@ export class HunkView implements vscode.Disposable {
     });
     private readonly changed = lineDecoration("0 0 0 3px", "editorGutter.modifiedBackground", "diffEditor.insertedLineBackground");
     private readonly deleted = lineDecoration("2px 0 0 0", "editorGutter.deletedBackground");
+    private readonly deletedAtEnd = lineDecoration("0 0 2px 0", "editorGutter.deletedBackground");
 
     constructor(private readonly isShown: () => boolean) {
         this.subscriptions.push(
@@ -26,6 +28,7 @@ export class HunkView implements vscode.Disposable {
             this.region,
             this.changed,
             this.deleted,
+            this.deletedAtEnd,
         );
     }
 
@@ -71,12 +74,16 @@ export class HunkView implements vscode.Disposable {
     /** Decorate what is visible: an editor that was hidden has lost its decorations. */
     update(): void {
         for (const editor of vscode.window.visibleTextEditors) {
-            const known = this.marksOf(editor.document);
+            const { document } = editor;
+            const known = this.marksOf(document);
+            editor.setDecorations(this.region, (known?.regions ?? []).map((lines) => rangeOfLines(lines, document)));
             const marks = this.isShown() ? (known?.all ?? []) : [];
-            editor.setDecorations(this.region, (known?.regions ?? []).map((lines) => rangeOfLines(lines, editor.document)));
-            const isDeletion = (mark: Mark): boolean => mark.start === mark.end;
-            editor.setDecorations(this.changed, decorations(marks.filter((mark) => !isDeletion(mark)), editor.document));
-            editor.setDecorations(this.deleted, decorations(marks.filter(isDeletion), editor.document));
+            const isBehindLast = (mark: Mark): boolean => isDeletion(mark) && mark.start >= document.lineCount;
+            const decorate = (type: vscode.TextEditorDecorationType, holds: (mark: Mark) => boolean): void =>
+                editor.setDecorations(type, decorations(marks.filter(holds), document));
+            decorate(this.changed, (mark) => !isDeletion(mark));
+            decorate(this.deleted, (mark) => isDeletion(mark) && !isBehindLast(mark));
+            decorate(this.deletedAtEnd, isBehindLast);
         }
         this.updateContext();
     }
@@ -93,8 +100,9 @@ export class HunkView implements vscode.Disposable {
     private change(event: vscode.TextDocumentChangeEvent): void {
         const marks = this.marksOf(event.document);
         if (marks === undefined || event.contentChanges.length === 0) return;
+        const isShown = marks.all.length + marks.regions.length > 0;
         marks.change(event.document.version, changesOf(event));
-        this.update();
+        if (isShown) this.update();
     }
 
     private updateContext(): void {
@@ -110,19 +118,21 @@ export function rangeOfLines({ start, end }: Lines, document: vscode.TextDocumen
 }
 
 function decorations(marks: readonly Mark[], document: vscode.TextDocument): vscode.DecorationOptions[] {
-    return marks.map((mark) => ({ range: rangeOfLines(mark, document), hoverMessage: hoverOf(mark, document.languageId) }));
+    return marks.map((mark) => ({ range: rangeOfLines(mark, document), hoverMessage: hoverOf(mark, document) }));
 }
 
-function hoverOf(mark: Mark, language: string): vscode.MarkdownString {
-    const argument = encodeURIComponent(JSON.stringify([{ job: mark.job, number: mark.number }]));
+function hoverOf({ job, number, oldText }: Mark, { uri, languageId }: vscode.TextDocument): vscode.MarkdownString {
+    const named: NamedHunk = { uri: uri.toString(), job, number };
+    const argument = encodeURIComponent(JSON.stringify([named]));
     const hover = new vscode.MarkdownString(
         `specd: [Revert](command:specd.revertHunk?${argument} "Bring the old lines back") · ` +
-            `[Previous](command:specd.previousHunk) · [Next](command:specd.nextHunk) · [Dismiss all](command:specd.dismissHunks)\n\n`,
+            `[Previous](command:specd.previousHunk?${argument}) · [Next](command:specd.nextHunk?${argument}) · ` +
+            `[Dismiss all](command:specd.dismissHunks?${argument})\n\n`,
     );
     hover.isTrusted = {
         enabledCommands: ["specd.revertHunk", "specd.previousHunk", "specd.nextHunk", "specd.dismissHunks"],
     };
-    if (mark.oldText) hover.appendCodeblock(mark.oldText.replace(/\r?\n$/, ""), language);
+    if (oldText) hover.appendCodeblock(oldText.replace(/\r?\n$/, ""), languageId);
     else hover.appendMarkdown("These lines are new.");
     return hover;
 }

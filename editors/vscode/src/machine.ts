@@ -6,10 +6,13 @@ import * as vscode from "vscode";
 import type { Machine } from "./executable";
 
 export function machine(): Machine {
+    const folders = (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath);
     return {
         env: process.env,
         home: homedir(),
-        folder: vscode.workspace.workspaceFolders?.[0]?.uri.fsPath,
+        folder: folders[0],
+        folders,
+        isTrusted: vscode.workspace.isTrusted,
         isExecutable,
         isWindows: process.platform === "win32",
     };

@@ -72,15 +72,15 @@ export class Marks {
         this.marks = [];
     }
 
-    /** The mark that has `line`, or a deletion right there. */
-    at(line: number): Mark | undefined {
-        return this.marks.find((mark) => (mark.start <= line && line < mark.end) || isDeletionAt(mark, line));
+    /** The mark that has `line`, or a deletion right there; `last` is the document's last line. */
+    at(line: number, last: number): Mark | undefined {
+        return this.marks.find((mark) => (mark.start <= line && line < mark.end) || (isDeletion(mark) && placeOf(mark, last) === line));
     }
 
-    /** The next mark after `line`, or the one before it; around the end of the document. */
-    beside(line: number, direction: 1 | -1): Mark | undefined {
+    /** The next mark after `line`, or the one before it; around the end of the document, whose last line is `last`. */
+    beside(line: number, direction: 1 | -1, last: number): Mark | undefined {
         const ordered = direction === 1 ? this.marks : [...this.marks].reverse();
-        return ordered.find((mark) => (mark.start - line) * direction > 0) ?? ordered[0];
+        return ordered.find((mark) => (placeOf(mark, last) - line) * direction > 0) ?? ordered[0];
     }
 
     private since(version: number): Change[] {
@@ -126,6 +126,11 @@ function linesOf({ start, end, text }: Change): Lines {
     return { start: start.line, end: isWholeLines ? end.line : end.line + 1 };
 }
 
-function isDeletionAt(mark: Mark, line: number): boolean {
-    return mark.start === mark.end && mark.start === line;
+export function isDeletion(mark: Mark): boolean {
+    return mark.start === mark.end;
+}
+
+/** The line of a mark that a cursor can be in: what was deleted at the end of a text is behind its last line. */
+function placeOf(mark: Mark, last: number): number {
+    return Math.min(mark.start, last);
 }

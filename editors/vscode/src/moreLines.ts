@@ -45,6 +45,8 @@ function page(where: string, text: string, nonce: string): string {
 <script nonce="${nonce}">
   const code = acquireVsCodeApi();
   const box = document.getElementById("text");
+  box.value = code.getState() ?? box.value; // a panel that was hidden is made anew
+  box.addEventListener("input", () => code.setState(box.value));
   const send = () => code.postMessage(box.value);
   document.getElementById("send").addEventListener("click", send);
   box.addEventListener("keydown", (event) => {

@@ -13,6 +13,8 @@ export interface Job {
     hunks: number;
     /** Whether the server was asked; before, it may have to be started. */
     isSent: boolean;
+    /** Whether what is selected in its text is still what was when it was asked for. */
+    isSelectionAsked: boolean;
 }
 
 /** The jobs of this window. `onChange` is called whenever one begins, is named, or is over. */
@@ -27,7 +29,7 @@ export class Running {
 
     /** `stage`: what is told of it until there is progress. */
     begin(uri: string, instruction: string, stage = "rewriting"): Job {
-        const job: Job = { uri, instruction, name: undefined, hunks: 0, isSent: false };
+        const job: Job = { uri, instruction, name: undefined, hunks: 0, isSent: false, isSelectionAsked: true };
         this.jobs.add(job);
         this.latest = stage;
         this.onChange();
@@ -43,6 +45,13 @@ export class Running {
     end(job: Job): void {
         this.jobs.delete(job);
         this.onChange();
+    }
+
+    /** The user has selected something else, or has put the cursor elsewhere. */
+    selected(uri: string): void {
+        const jobs = this.of(uri).filter((job) => job.isSelectionAsked);
+        for (const job of jobs) job.isSelectionAsked = false;
+        if (jobs.length) this.onChange();
     }
 
     /** The server has told the name of a job: it is that of the document's first job that has none. */

@@ -83,6 +83,8 @@ export interface ActionArgument {
     range: Range;
     instruction: string;
     comment?: number;
+    /** Of the text that it was offered for; codeActions.ts adds it. */
+    version?: number;
 }
 
 export const METHODS = {

@@ -11,14 +11,21 @@ export async function readOnlyReason(document: vscode.TextDocument): Promise<str
     const uri = document.uri;
     if (uri.scheme === "untitled") return undefined;
     if (vscode.workspace.fs.isWritableFileSystem(uri.scheme) === false) return "this document is read-only";
-    const files = vscode.workspace.getConfiguration("files", uri);
-    const listed = (key: string): boolean =>
-        Object.entries(files.get<Record<string, boolean>>(key) ?? {}).some(
-            ([pattern, on]) => on && vscode.languages.match({ pattern }, document) > 0,
-        );
-    if (listed("readonlyInclude") && !listed("readonlyExclude")) return "this file is read-only (files.readonlyInclude)";
+    if (isListed(document, "readonlyInclude") && !isListed(document, "readonlyExclude")) {
+        return "this file is read-only (files.readonlyInclude)";
+    }
     if (uri.scheme !== "file" || (await isWritable(uri.fsPath))) return undefined;
     return "this file is read-only; make it writable first";
+}
+
+/** Whether a setting of VS Code's has a pattern of the document, of its whole path or of that in its folder. */
+function isListed(document: vscode.TextDocument, key: string): boolean {
+    const folder = vscode.workspace.getWorkspaceFolder(document.uri);
+    const matches = (pattern: vscode.GlobPattern): boolean => vscode.languages.match({ pattern }, document) > 0;
+    const isOf = (pattern: string): boolean =>
+        matches(pattern) || (folder !== undefined && matches(new vscode.RelativePattern(folder, pattern)));
+    const patterns = vscode.workspace.getConfiguration("files", document.uri).get<Record<string, boolean>>(key) ?? {};
+    return Object.entries(patterns).some(([pattern, on]) => on && isOf(pattern));
 }
 
 /** Whether a file that is there may be written; for root too, who may write everything. */

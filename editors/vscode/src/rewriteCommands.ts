@@ -9,12 +9,14 @@ import { type ActionArgument, isActionArgument } from "./protocol";
 import type { Rewrites } from "./rewrites";
 import type { Server } from "./server";
 import type { Settings } from "./settings";
-import { type Part, Target, targetOf } from "./target";
+import { isRewritable, type Part, Target, targetOf } from "./target";
 
 const HISTORY = "specd.history";
 const PREPARE_MS = 200; // that the text has not changed for
 
 export class RewriteCommands {
+    private last: string | undefined; // asked in this window, also where none is kept
+
     constructor(
         private readonly server: Server,
         private readonly rewrites: Rewrites,
@@ -37,24 +39,30 @@ export class RewriteCommands {
 
     /** `specd.again`: what was asked last, here. */
     async again(): Promise<void> {
-        const [last] = this.history();
+        const last = this.last ?? this.history()[0];
         if (last === undefined) return this.byPrompt("selection");
         await this.withTarget("selection", (target) => this.run(target, { label: last, instruction: last }));
     }
 
     async clearHistory(): Promise<void> {
+        this.last = undefined;
         await this.kept.update(HISTORY, []);
         void vscode.window.showInformationMessage("specd: the instructions you asked before are forgotten.");
     }
 
-    private async fromAction(argument: ActionArgument): Promise<void> {
+    /** The settings have changed: keep no more instructions than they say. */
+    async trimHistory(): Promise<void> {
+        const kept = this.history();
+        if (kept.length < this.kept.get<unknown[]>(HISTORY, []).length) await this.kept.update(HISTORY, kept);
+    }
+
+    private async fromAction({ uri, range, version, instruction, comment }: ActionArgument): Promise<void> {
         const client = await this.server.awaited();
         if (client === undefined) return;
-        const uri = client.protocol2CodeConverter.asUri(argument.uri);
-        const document = vscode.workspace.textDocuments.find((one) => one.uri.toString() === uri.toString());
-        if (document === undefined) return;
-        const { instruction, comment } = argument;
-        const offer = { range: client.protocol2CodeConverter.asRange(argument.range), comment, version: document.version };
+        const named = client.protocol2CodeConverter.asUri(uri).toString();
+        const document = vscode.workspace.textDocuments.find((one) => one.uri.toString() === named);
+        if (document === undefined) return this.rewrites.fail("the document that this was offered for is closed.");
+        const offer = { range: client.protocol2CodeConverter.asRange(range), comment, version: version ?? document.version };
         await this.run(new Target(document, undefined), { label: instruction, instruction, offer });
     }
 
@@ -77,13 +85,13 @@ export class RewriteCommands {
     /** Do what is suggested: at the target, or where the server has offered it. */
     private async run(asked: Target, { instruction, offer }: Suggestion): Promise<void> {
         if (offer !== undefined && offer.version !== asked.document.version) {
+            asked.dispose();
             return this.rewrites.fail("the text has changed since this was offered; ask again.");
         }
-        if (offer?.comment === undefined) {
-            await this.kept.update(HISTORY, remember(this.history(), instruction, this.settings().historySize));
-        }
+        // no await before the target is made: it follows the text from then on
         const target = offer === undefined ? asked : new Target(asked.document, offer.range ?? asked.range, offer.comment);
         try {
+            if (offer?.comment === undefined) void this.remember(instruction);
             await this.rewrites.run(target, instruction);
         } finally {
             asked.dispose();
@@ -91,10 +99,15 @@ export class RewriteCommands {
         }
     }
 
+    private async remember(instruction: string): Promise<void> {
+        this.last = instruction;
+        await this.kept.update(HISTORY, remember(this.history(), instruction, this.settings().historySize));
+    }
+
     /** Do something with what the user points at; it is followed until that is through. */
     private async withTarget(part: Part, work: (target: Target) => Promise<void>): Promise<void> {
         const editor = vscode.window.activeTextEditor ?? onlyTextEditor();
-        if (editor === undefined || !["file", "untitled"].includes(editor.document.uri.scheme)) {
+        if (editor === undefined || !isRewritable(editor.document)) {
             const text = "specd: open a file and put the cursor where you want the change.";
             return void vscode.window.showInformationMessage(text);
         }

@@ -5,6 +5,7 @@ import { ErrorCodes, ExecuteCommandRequest, type LanguageClient, ResponseError }
 import type { UndoSteps } from "./editPlan";
 import type { HunkView } from "./hunkView";
 import { type Shown, shownOf, shownOfRevert } from "./outcomes";
+import { asMessage } from "./plain";
 import type { Job, Running } from "./progress";
 import {
     type HunkParams,
@@ -21,6 +22,7 @@ import type { StatusItem } from "./status";
 import type { Target } from "./target";
 
 const NO_CONNECTION: readonly number[] = [ErrorCodes.PendingResponseRejected, ErrorCodes.ConnectionInactive];
+const BUSY = "a rewrite of this document is under way; Escape in its text ends it.";
 const CANCEL_PATIENCE_MS = 1500; // then the request itself is cancelled, whatever the server says
 const LAST_PATIENCE_MS = 6000; // an edit that is under way may take four seconds; then the server hangs
 
@@ -55,7 +57,7 @@ export class Rewrites {
     /** Let the model read what comes before the instruction, while the user still writes it. */
     async prepare(target: Target): Promise<void> {
         const client = await this.server.ready();
-        if (client === undefined || target.isLost) return;
+        if (client === undefined || target.loss !== undefined) return;
         await client
             .sendRequest(METHODS.prepare, placeOf(client, target))
             .catch((error: unknown) => this.log.debug(`prepare: ${messageOf(error)}`));
@@ -65,13 +67,13 @@ export class Rewrites {
     async refusal(document: vscode.TextDocument): Promise<string | undefined> {
         const reason = await readOnlyReason(document);
         if (reason !== undefined) return `${reason}; nothing was changed.`;
-        const isBusy = this.running.of(document.uri.toString()).length > 0;
-        return isBusy ? "a rewrite of this document is under way; Escape in its text ends it." : undefined;
+        return this.isBusy(document) ? BUSY : undefined;
     }
 
     /** Rewrite; it never throws, and the user sees how it ended. It can be cancelled before there is a server too. */
     async run(target: Target, instruction: string): Promise<void> {
-        const reason = await this.refusal(target.document);
+        const refusal = await this.refusal(target.document);
+        const reason = refusal ?? (this.isBusy(target.document) ? BUSY : undefined); // another may have begun meanwhile
         if (reason !== undefined) return this.fail(reason);
         const document = target.document.uri;
         const job = this.running.begin(document.toString(), instruction, this.server.running ? "rewriting" : "starting");
@@ -79,10 +81,10 @@ export class Rewrites {
         this.cancels.set(job, source);
         try {
             const client = await this.server.awaited(source);
-            if (source.token.isCancellationRequested) this.show(this.endedBy(undefined, job));
+            if (source.token.isCancellationRequested) this.tell(this.endedBy(undefined, job), job);
             else if (client !== undefined) await this.send(client, target, job, source.token); // else the user was told
         } catch (error) {
-            this.show(this.endedBy(error, job));
+            this.tell(this.endedBy(error, job), job);
         } finally {
             this.cancels.delete(job);
             this.givenUp.delete(job);
@@ -92,11 +94,9 @@ export class Rewrites {
         }
     }
 
-    /** Cancel the rewrites of a document, or all; what is in the text stays. */
-    async cancel(document?: vscode.TextDocument): Promise<void> {
-        const ofHere = document === undefined ? [] : this.running.of(document.uri.toString());
-        const jobs = ofHere.length ? ofHere : this.running.of(undefined);
-        await Promise.all(jobs.map((job) => this.cancelJob(job)));
+    /** Cancel these, as far as they are not over; what is in the texts stays. */
+    async cancel(jobs: readonly Job[]): Promise<void> {
+        await Promise.all(jobs.filter((job) => this.cancels.has(job)).map((job) => this.cancelJob(job)));
     }
 
     private async cancelJob(job: Job): Promise<void> {
@@ -111,15 +111,21 @@ export class Rewrites {
             .catch(() => source?.cancel());
     }
 
-    /** Take back the hunks of the latest rewrite in a document. */
+    /** Take back the hunks of the latest rewrite in a document, or of the latest of all. */
     async revert(document: vscode.TextDocument | undefined): Promise<void> {
+        await this.takeBack(document?.uri, undefined);
+    }
+
+    /** `job`: by the server's name of it; undefined for the latest. */
+    private async takeBack(document: vscode.Uri | undefined, job: string | undefined): Promise<void> {
         const client = await this.server.awaited();
         if (client === undefined) return;
-        const uri = document && client.code2ProtocolConverter.asUri(document.uri);
-        if (uri !== undefined) this.undo.begin(uri);
+        const uri = document && client.code2ProtocolConverter.asUri(document);
+        if (uri === undefined) this.undo.beginAll(); // it may be in any
+        else this.undo.begin(uri);
+        const by = job !== undefined ? { job } : uri !== undefined ? { uri } : {};
         try {
-            const result = await client.sendRequest<RevertResult>(METHODS.revert, uri === undefined ? {} : { uri });
-            this.show(shownOfRevert(result));
+            this.show(shownOfRevert(await client.sendRequest<RevertResult>(METHODS.revert, by)));
         } catch (error) {
             this.fail(messageOf(error));
         }
@@ -136,7 +142,8 @@ export class Rewrites {
 
     /** Ask the server, and show what it answers. */
     private async send(client: LanguageClient, target: Target, job: Job, token: vscode.CancellationToken): Promise<void> {
-        if (target.isLost) return this.fail(`the lines that you asked for are gone; ${kept(job)}.`);
+        const { loss } = target;
+        if (loss !== undefined) return this.tell(failure(`${loss}; ${kept(job)}.`), job);
         const params: RewriteParams = { ...placeOf(client, target), instruction: job.instruction };
         if (target.comment !== undefined) params.comment = target.comment;
         const { uri } = params;
@@ -146,9 +153,13 @@ export class Rewrites {
         const answer = client.sendRequest<RewriteResult>(METHODS.rewrite, params, token);
         const givenUp = new Promise<undefined>((resolve) => this.givenUp.set(job, () => resolve(undefined)));
         const result = await Promise.race([answer, givenUp]);
-        if (result !== undefined) return this.show(shownOf(result));
+        if (result !== undefined) {
+            job.name ??= result.job;
+            return this.tell(shownOf(result), job);
+        }
         answer.catch(() => undefined); // it is of nobody's interest any more
-        this.fail("cancelled; the language server did not answer, and is started anew. What it has changed so far stays.");
+        const words = "cancelled; the language server did not answer, and is started anew. What it has changed so far stays.";
+        this.tell(failure(words), job);
         void this.server.restart();
     }
 
@@ -165,18 +176,33 @@ export class Rewrites {
         if (this.server.running === undefined || isOfConnection(error)) {
             return failure("the language server has gone; what it has changed so far stays, and undo takes it back.");
         }
+        if (error instanceof ResponseError && error.code === ErrorCodes.MethodNotFound) {
+            return failure(`${this.server.program} does not know rewrites: it is not specd's, or an older one. See specd.path.`);
+        }
         return failure(messageOf(error));
     }
 
-    private show({ level, text, canRevert }: Shown): void {
+    private isBusy(document: vscode.TextDocument): boolean {
+        return this.running.of(document.uri.toString()).length > 0;
+    }
+
+    /** How a job has ended, with its document's name where the user looks at another. */
+    private tell(shown: Shown, job: Job): void {
+        const uri = vscode.Uri.parse(job.uri);
+        const isSeen = vscode.window.activeTextEditor?.document.uri.toString() === job.uri;
+        const text = isSeen ? shown.text : shown.text.replace("specd: ", (start) => `${start}${uri.path.split("/").pop()}: `);
+        this.show({ ...shown, text }, () => this.takeBack(uri, job.name));
+    }
+
+    private show({ level, text, canRevert }: Shown, revert: () => Promise<void> = async () => undefined): void {
         this.log.trace(text); // it may quote the model, and the model the user
         this.status.tell(text.length > 120 ? `${text.slice(0, 119)}…` : text, level === "status");
         if (level === "status") return;
         const buttons = [...(canRevert ? ["Revert"] : []), "Show Log"];
         const say = { info: vscode.window.showInformationMessage, warning: vscode.window.showWarningMessage };
         const shown = level === "error" ? vscode.window.showErrorMessage : say[level];
-        void shown(text, ...buttons).then((chosen) => {
-            if (chosen === "Revert") void vscode.commands.executeCommand("specd.revert");
+        void shown(asMessage(text), ...buttons).then((chosen) => {
+            if (chosen === "Revert") void revert();
             if (chosen === "Show Log") this.log.show();
         });
     }

@@ -5,9 +5,11 @@ import * as vscode from "vscode";
 import { type LanguageClient, RevealOutputChannelOn, State } from "vscode-languageclient/node";
 import type { EditApplier } from "./applyEdit";
 import { type Channels, makeClient } from "./client";
-import { expand, find } from "./executable";
+import { offeredActions } from "./codeActions";
+import { expand, find, isOffLimits } from "./executable";
 import { machine } from "./machine";
 import { Deaths, within } from "./patience";
+import { asMessage } from "./plain";
 import type { ProgressValue } from "./progress";
 import { ServerProcess } from "./serverProcess";
 import { type Settings, serverOptions } from "./settings";
@@ -17,6 +19,7 @@ export type ServerState = "stopped" | "starting" | "running" | "failed";
 
 const INSTALL = "install specd (pip install . in a clone of it), or name the command in the setting specd.path";
 
+const UNTRUSTED = "is in a workspace that you do not trust, and is not run. Trust it, or name another one in specd.path.";
 const LAST_WORDS_MS = 500; // its end is seen a little later than that of the connection
 
 export class Server implements vscode.Disposable {
@@ -62,6 +65,12 @@ export class Server implements vscode.Disposable {
         return this.running ?? waitedFor(this.ready(), "specd: the language server is starting", source);
     }
 
+    /** What runs, by its own words. */
+    get program(): string {
+        const { name = "the language server", version = "" } = this.client?.initializeResult?.serverInfo ?? {};
+        return `${name} ${version}`.trim();
+    }
+
     /** The client if it runs; it is not started. */
     get running(): LanguageClient | undefined {
         return this.current === "running" ? this.client : undefined;
@@ -104,6 +113,7 @@ export class Server implements vscode.Disposable {
         if (command === undefined) {
             return this.fail(`the command ${JSON.stringify(settings.path)} was not found; ${INSTALL}.`);
         }
+        if (isOffLimits(command, machine())) return this.fail(`\`${command}\` ${UNTRUSTED}`);
         const words = [command, ...settings.args.map((word) => expand(word, machine()))];
         this.channels.log.info(`starting ${words.join(" ")}`);
         this.become("starting");
@@ -125,7 +135,8 @@ export class Server implements vscode.Disposable {
 
     private makeClient([command = "", ...args]: string[], settings: Settings): LanguageClient {
         const run = async () => {
-            const started = await ServerProcess.start(command, args, machine().folder);
+            const { folder, home, isTrusted } = machine();
+            const started = await ServerProcess.start(command, args, isTrusted ? folder : home);
             if (client === this.client) this.process = started;
             else started.stop();
             return started.child;
@@ -135,6 +146,7 @@ export class Server implements vscode.Disposable {
             revealOutputChannelOn: RevealOutputChannelOn.Never,
             initializationFailedHandler: () => false,
             middleware: {
+                provideCodeActions: offeredActions,
                 workspace: { handleApplyEdit: (params, next) => this.edits.apply(client, params, next) },
                 handleWorkDoneProgress: (token, value, next) => {
                     // ours to show, with a way to cancel it; the end is passed on, so that the client can tidy up
@@ -178,7 +190,7 @@ export class Server implements vscode.Disposable {
     }
 
     private async offerHelp(problem: string): Promise<void> {
-        const chosen = await vscode.window.showErrorMessage(`specd: ${problem}`, "Open Settings", "Show Log", "Try Again");
+        const chosen = await vscode.window.showErrorMessage(asMessage(`specd: ${problem}`), "Open Settings", "Show Log", "Try Again");
         if (chosen === "Open Settings") await vscode.commands.executeCommand("workbench.action.openSettings", "@ext:specd.specd");
         if (chosen === "Show Log") this.channels.log.show();
         if (chosen === "Try Again") await this.restart();

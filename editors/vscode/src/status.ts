@@ -1,6 +1,7 @@
 // The status item: the server's state, the progress of a rewrite with a click to cancel it, and how the last one ended.
 
 import * as vscode from "vscode";
+import { asLabel } from "./plain";
 import type { Running } from "./progress";
 import type { ServerState } from "./server";
 
@@ -24,7 +25,7 @@ export class StatusItem implements vscode.Disposable {
     /** Show how a rewrite ended, for a while. */
     tell(text: string, isGood: boolean): void {
         clearTimeout(this.timer);
-        this.outcome = `${isGood ? "$(check)" : "$(info)"} ${text}`;
+        this.outcome = `${isGood ? "$(check)" : "$(info)"} ${asLabel(text)}`;
         this.timer = setTimeout(() => {
             this.outcome = "";
             this.update();
@@ -43,7 +44,8 @@ export class StatusItem implements vscode.Disposable {
         this.item.backgroundColor = undefined;
         this.item.command = "specd.showStatus";
         if (this.running.size) {
-            this.say(`$(sync~spin) specd: ${this.running.text}`, "Click to cancel the rewrite (Escape in its editor)");
+            const which = this.running.size > 1 ? "the active text's rewrite, or one that you choose" : "the rewrite";
+            this.say(`$(sync~spin) specd: ${asLabel(this.running.text)}`, `Click to cancel ${which} (Escape in its editor)`);
             this.item.command = "specd.cancel";
         } else if (state === "failed") {
             this.say("$(warning) specd", this.problem());
@@ -65,6 +67,6 @@ export class StatusItem implements vscode.Disposable {
     private say(text: string, tooltip: string): void {
         this.item.text = text;
         this.item.tooltip = tooltip;
-        this.item.accessibilityInformation = { label: text.replace(/\$\([^)]*\) ?/g, "") };
+        this.item.accessibilityInformation = { label: text.replace(/^\$\([^)]*\) ?/, "").replaceAll("\\$(", "$(") };
     }
 }

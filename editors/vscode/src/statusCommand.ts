@@ -1,13 +1,14 @@
 // `specd: Show Status`: what runs, with which model, and what can be done about it.
 
 import * as vscode from "vscode";
+import { asMessage } from "./plain";
 import { METHODS, type StatusResult } from "./protocol";
 import type { Server } from "./server";
 
 export async function showStatus(server: Server, log: vscode.LogOutputChannel): Promise<void> {
     const lines = await describe(server);
     for (const line of lines) log.info(line);
-    const chosen = await vscode.window.showInformationMessage(`specd: ${lines.join(" ")}`, "Show Log", "Restart", "Settings");
+    const chosen = await vscode.window.showInformationMessage(asMessage(`specd: ${lines.join(" ")}`), "Show Log", "Restart", "Settings");
     if (chosen === "Show Log") log.show();
     if (chosen === "Restart") await server.restart();
     if (chosen === "Settings") await vscode.commands.executeCommand("workbench.action.openSettings", "@ext:specd.specd");

@@ -41,9 +41,11 @@ export class Target implements vscode.Disposable {
         return line && line.end > line.start ? line.start : undefined;
     }
 
-    /** Whether it is no more: the document is closed, or the lines are deleted. */
-    get isLost(): boolean {
-        return this.document.isClosed || (this.lines !== undefined && this.lines.end <= this.lines.start);
+    /** Why it is no more, for the user; undefined while it is there. */
+    get loss(): string | undefined {
+        if (this.document.isClosed) return "the document was closed";
+        const isGone = this.lines !== undefined && this.lines.end <= this.lines.start;
+        return isGone ? "the lines that you asked for are gone" : undefined;
     }
 
     /** In the prompt's words: `lines 4-12 of shapes.py`. */
@@ -59,6 +61,11 @@ export class Target implements vscode.Disposable {
     dispose(): void {
         this.following.dispose();
     }
+}
+
+/** Whether it is a text of the kind that the server knows. */
+export function isRewritable({ uri }: vscode.TextDocument): boolean {
+    return uri.scheme === "file" || uri.scheme === "untitled";
 }
 
 export function targetOf({ document, selection }: vscode.TextEditor, part: Part): Target {

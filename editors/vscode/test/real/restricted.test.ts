@@ -1,6 +1,7 @@
 // A workspace that the user does not trust: rewrites work, and which program runs is not the workspace's to say.
 
-import { mkdirSync } from "node:fs";
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { type Bench, setUp, tearDown, withPicture } from "./bench";
@@ -30,5 +31,19 @@ describe("Restricted Mode in VS Code", { timeout: 300_000 * PATIENCE }, () => {
         await window.selectAll();
         await window.ask("rename Grid to Mesh");
         await window.waitForText(MESH, "the new text");
+    }));
+
+    test("a program that lies in the workspace is not run, though the user names it, until that is trusted", withPicture(() => bench, async ({ window, home }) => {
+        const ran = join(home.folder, "ran");
+        home.write("tool", `#!/bin/sh\necho >> ${ran}\nexec ${home.specd} "$@"\n`, 0o755);
+        home.write(".vscode/settings.json", "{}");
+        home.machineSettings({ "specd.path": "${workspaceFolder}/tool" });
+        await window.notification(/tool` is in a workspace that you do not trust, and is not run\. Trust it, or name another one/);
+        assert.ok(!existsSync(ran));
+        await window.dismissNotifications();
+        await window.command("Workspaces: Manage Workspace Trust");
+        await window.page.click(".workspace-trust-editor a.monaco-button:has-text('Trust')");
+        await window.waitForIdle();
+        assert.ok(existsSync(ran));
     }));
 });

@@ -11,6 +11,27 @@ import { PATIENCE } from "./patience";
 const FILE = "grid.py";
 const INSTRUCTION = "rename Grid to Mesh";
 
+/** A language server that knows no more than how to begin and to end. */
+const OTHER_SERVER = `#!${process.execPath}
+let input = "";
+process.stdin.on("data", (chunk) => {
+    input += chunk;
+    for (;;) {
+        const [head, length] = /^Content-Length: (\\d+)\\r\\n\\r\\n/.exec(input) ?? [];
+        if (head === undefined || input.length < head.length + Number(length)) return;
+        const { id, method } = JSON.parse(input.slice(head.length, head.length + Number(length)));
+        input = input.slice(head.length + Number(length));
+        if (method === "exit") process.exit(0);
+        if (id !== undefined) answer({ jsonrpc: "2.0", id, ...known[method] ?? { error: { code: -32601, message: "what?" } } });
+    }
+});
+const known = { initialize: { result: { capabilities: {}, serverInfo: { name: "otherls", version: "7" } } }, shutdown: { result: null } };
+function answer(message) {
+    const text = JSON.stringify(message);
+    process.stdout.write("Content-Length: " + text.length + "\\r\\n\\r\\n" + text);
+}
+`;
+
 describe("troubles of the language server in VS Code", { timeout: 600_000 * PATIENCE }, () => {
     let bench: Bench;
     let hanging: string;
@@ -53,6 +74,17 @@ describe("troubles of the language server in VS Code", { timeout: 600_000 * PATI
     test("a program that is no language server is said, with how it ended", withPicture(() => bench, async ({ window, home }) => {
         home.machineSettings({ "specd.path": "/bin/sh", "specd.args": ["-c", "echo no such option >&2; exit 2"] });
         await window.notification(/did not start as a language server, but ended with exit code 2: no such option\. Run it in a shell/);
+        await window.dismissNotifications();
+        await window.restarted(() => home.machineSettings());
+    }));
+
+    test("a server of another language is said when a rewrite is asked for", withPicture(() => bench, async ({ window, home }) => {
+        const other = join(home.folder, "other");
+        writeFileSync(other, OTHER_SERVER, { mode: 0o755 });
+        await window.restarted(() => home.machineSettings({ "specd.path": other }));
+        await window.selectAll();
+        await window.ask(INSTRUCTION);
+        await window.notification(/otherls 7 does not know rewrites: it is not specd's, or an older one\. See specd\.path/);
         await window.dismissNotifications();
         await window.restarted(() => home.machineSettings());
     }));

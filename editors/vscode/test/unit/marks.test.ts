@@ -76,18 +76,28 @@ test("a hunk that is out again has no mark", () => {
     assert.deepEqual(places(marks), [[8, 9]]);
 });
 
+const LAST = 20; // line of a document
+
 test("next and previous go around", () => {
     const marks = marked(mark(0, 2, 3), mark(1, 8, 9));
-    assert.equal(marks.beside(2, 1)?.start, 8);
-    assert.equal(marks.beside(8, 1)?.start, 2);
-    assert.equal(marks.beside(2, -1)?.start, 8);
-    assert.equal(marks.beside(5, -1)?.start, 2);
-    assert.equal(new Marks().beside(0, 1), undefined);
+    assert.equal(marks.beside(2, 1, LAST)?.start, 8);
+    assert.equal(marks.beside(8, 1, LAST)?.start, 2);
+    assert.equal(marks.beside(2, -1, LAST)?.start, 8);
+    assert.equal(marks.beside(5, -1, LAST)?.start, 2);
+    assert.equal(new Marks().beside(0, 1, LAST), undefined);
 });
 
 test("the mark at a line is the one that has it", () => {
     const marks = marked(mark(0, 2, 4), mark(1, 8, 8));
-    assert.deepEqual([1, 2, 3, 4, 8].map((line) => marks.at(line)?.number), [undefined, 0, 0, undefined, 1]);
+    assert.deepEqual([1, 2, 3, 4, 8].map((line) => marks.at(line, LAST)?.number), [undefined, 0, 0, undefined, 1]);
+});
+
+test("lines that were deleted behind the last one are reached on it, and left from there", () => {
+    const marks = marked(mark(0, 2, 3), mark(1, 8, 8));
+    assert.deepEqual([6, 7].map((line) => marks.at(line, 7)?.number), [undefined, 1]);
+    assert.equal(marks.beside(7, 1, 7)?.number, 0);
+    assert.equal(marks.beside(7, -1, 7)?.number, 0);
+    assert.equal(marks.beside(2, 1, 7)?.number, 1);
 });
 
 const regionsOf = (...changes: Change[]): [number, number][] => {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { expand, find, type Machine } from "../../src/executable";
+import { expand, find, isOffLimits, type Machine } from "../../src/executable";
 import { shownOf, shownOfRevert } from "../../src/outcomes";
+import { asLabel, asMessage } from "../../src/plain";
 import { Running } from "../../src/progress";
 import { isActionArgument, type RewriteResult } from "../../src/protocol";
 
@@ -10,6 +11,8 @@ function machine(files: string[], more: Partial<Machine> = {}): Machine {
         env: { PATH: "/usr/bin:/opt/bin", TOOLS: "/tools" },
         home: "/home/me",
         folder: "/project",
+        folders: ["/project", "/other"],
+        isTrusted: true,
         isExecutable: (file) => files.includes(file),
         isWindows: false,
         ...more,
@@ -24,12 +27,27 @@ test("a name is looked up on the PATH, in its order", () => {
 test("a path is taken as it is, or from the workspace's folder", () => {
     assert.equal(find("/x/specd", machine(["/x/specd", "/usr/bin/specd"])), "/x/specd");
     assert.equal(find(".venv/bin/specd", machine(["/project/.venv/bin/specd"])), "/project/.venv/bin/specd");
+    assert.equal(find("./specd", machine(["./specd", "specd"], { folder: undefined })), undefined);
     assert.equal(find("~/bin/specd", machine(["/home/me/bin/specd"])), "/home/me/bin/specd");
 });
 
 test("variables of a setting are filled in", () => {
     assert.equal(expand("${workspaceFolder}/a ${env:TOOLS} ${userHome} ${env:NONE}", machine([])), "/project/a /tools /home/me ");
     assert.equal(expand("${workspaceFolder}/a", machine([], { folder: undefined })), "${workspaceFolder}/a");
+});
+
+test("a name is not looked up in folders that depend on where a program is started", () => {
+    assert.equal(find("specd", machine(["specd", "bin/specd", "/opt/bin/specd"], { env: { PATH: ".:bin::/opt/bin" } })), "/opt/bin/specd");
+});
+
+test("a program of a workspace's is off limits unless that is trusted", () => {
+    const untrusted = machine([], { isTrusted: false });
+    const files = ["/project/.venv/bin/specd", "/other/specd", "/projects/specd", "/opt/..bin/specd", "/usr/bin/specd"];
+    assert.deepEqual(files.map((file) => isOffLimits(file, untrusted)), [true, true, false, false, false]);
+    assert.equal(isOffLimits("/project/..bin/specd", untrusted), true);
+    assert.equal(isOffLimits("/project/.venv/bin/specd", machine([])), false);
+    const windows = machine([], { folders: ["c:\\work"], isTrusted: false, isWindows: true });
+    assert.deepEqual(["C:\\work\\specd.exe", "D:\\work\\specd.exe"].map((file) => isOffLimits(file, windows)), [true, false]);
 });
 
 test("on Windows a name has the endings of PATHEXT", () => {
@@ -98,6 +116,22 @@ test("the status item tells the latest progress, and nothing of a former job", (
     assert.equal(running.text, "hunk 3 · 61 %");
     running.begin("b", "y");
     assert.equal(running.text, "2 rewrites · rewriting");
+});
+
+test("a job knows whether its text still has the selection that was there when it was asked for", () => {
+    const running = new Running();
+    const [first, other] = [running.begin("a", "x"), running.begin("b", "y")];
+    let changes = 0;
+    running.onChange = () => changes++;
+    running.selected("a");
+    running.selected("a");
+    assert.deepEqual([first.isSelectionAsked, other.isSelectionAsked, changes], [false, true, 1]);
+});
+
+test("words of others are no links and no icons", () => {
+    assert.equal(asMessage("see [this](command:a.b?%5B%5D), f[0](x)"), "see [this] (command:a.b?%5B%5D), f[0](x)");
+    assert.equal(asMessage("[a](HTTPS://b) [a](file:///b)"), "[a] (HTTPS://b) [a] (file:///b)");
+    assert.equal(asLabel("use $(document), not $(trash)"), "use \\$(document), not \\$(trash)");
 });
 
 test("only what the server's code actions carry is taken for their argument", () => {

@@ -56,11 +56,3 @@ test("the extension's version is the project's", () => {
     const project = /^version = "(.*)"$/m.exec(readFileSync("../../pyproject.toml", "utf8"))?.[1];
     assert.equal(manifest.version, project);
 });
-
-test("every command of a menu, a key or the walkthrough is one that the manifest has", () => {
-    const { commands, menus, keybindings, walkthroughs } = manifest.contributes;
-    const known = new Set(commands.map(({ command }: { command: string }) => command));
-    const used = [...JSON.stringify([menus, keybindings, walkthroughs]).matchAll(/specd\.[a-z]\w+/g)].map(([name]) => name);
-    const context = new Set(["specd.busy", "specd.hasHunks", "specd.path"]);
-    for (const name of used) assert.ok(known.has(name) || context.has(name), name);
-});

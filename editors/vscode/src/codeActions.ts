@@ -1,0 +1,24 @@
+// The server's code actions, as the lightbulb shows them: each carries the version of the text that it was made for, so
+// that one that is chosen after the text has moved on is not done on other lines.
+
+import type * as vscode from "vscode";
+import type { ProvideCodeActionsSignature } from "vscode-languageclient/node";
+import { isActionArgument } from "./protocol";
+
+/** The client's `provideCodeActions`. */
+export async function offeredActions(
+    document: vscode.TextDocument,
+    range: vscode.Range,
+    context: vscode.CodeActionContext,
+    token: vscode.CancellationToken,
+    next: ProvideCodeActionsSignature,
+): Promise<(vscode.Command | vscode.CodeAction)[] | null | undefined> {
+    const { version } = document;
+    const actions = await next(document, range, context, token);
+    for (const action of actions ?? []) {
+        const command = typeof action.command === "string" ? (action as vscode.Command) : action.command;
+        const argument: unknown = command?.arguments?.[0];
+        if (isActionArgument(argument)) argument.version = version;
+    }
+    return actions;
+}
