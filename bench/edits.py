@@ -109,7 +109,8 @@ def contenders(loaded: Loaded, options: argparse.Namespace, sampling: SamplingPa
     edits, free = Acceptance(EDITS), Acceptance(FREE)
 
     def policy(case: Case, trees: bool) -> Adaptive:
-        lookup = TreeProposer([branches(case, 31)], acceptance=branching) if trees else ngram(case, 31)
+        has_tree = trees and bool(case.predicted)  # as the daemon drafts
+        lookup = TreeProposer([branches(case, 31)], acceptance=branching) if has_tree else ngram(case, 31)
         proposers: list[Proposer] = [edit(case, 127), lookup]
         if dflash is not None:
             proposers.append(DFlashProposer(dflash))

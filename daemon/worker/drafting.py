@@ -60,7 +60,9 @@ class Drafting:
             ngram = engine.NgramProposer(k=how.k or 15, seeds=seeds)
             return ngram, (ngram,)
         budget = min(longest, 31)
-        lookup = TreeProposer([NgramBranches(budget, seeds)], budget, acceptance=self._branching)
+        lookup: Proposer = engine.NgramProposer(k=budget, seeds=seeds)
+        if predicted:  # an edit goes on in one of several ways; what free text repeats, it repeats as it stands
+            lookup = TreeProposer([NgramBranches(budget, seeds)], budget, acceptance=self._branching)
         proposers: tuple[Proposer, ...] = (edit, lookup, *self.models(how, sampling_params(asked.sampling), states))
         return engine.Adaptive(proposers, self._costs, self._edits if predicted else self._free), proposers
 
