@@ -21,6 +21,7 @@ MESH = {"swap": [["Grid", "Mesh"]]}
 ANSWERS = [
     {"when": "at once", **MESH, "characters": 100000},
     {"when": "slowly", **MESH, "step_ms": 60, "characters": 40},
+    {"when": "leisurely", **MESH, "step_ms": 200, "characters": 40},
     {"when": "stream", **MESH, "step_ms": 15, "characters": 40},
     {"when": "drop a line", "swap": [["        self.height = height\n", ""]], "characters": 100000},
     {"when": "append", "swap": [["range(grid.width))\n", "range(grid.width))\n\nx = 1\n"]], "characters": 100000},

@@ -9,11 +9,17 @@ from real_nvim import Nvim
 FIRST = GRID.replace("class Grid", "class Mesh")
 
 
-def in_mid_stream(nvim: Nvim, instruction: str = "slowly") -> None:
-    """A rewrite of which one hunk is in the buffer, of three."""
-    nvim.api.command(f"SpecdRewrite! {instruction}")
+def in_mid_stream(nvim: Nvim) -> None:
+    """A rewrite of which one hunk is in the buffer, of three; the next one is a second away."""
+    nvim.api.command("SpecdRewrite! leisurely")
     wait_for(lambda: len(nvim.hunks()) == 1)
     assert nvim.text == FIRST
+
+
+def before_its_end(nvim: Nvim) -> None:
+    """A rewrite of which all hunks are in the buffer, and which has not ended."""
+    nvim.api.command("SpecdRewrite! hang")
+    wait_for(lambda: len(nvim.hunks()) == 3)
 
 
 def is_over(nvim: Nvim) -> bool:
@@ -24,7 +30,7 @@ def is_over(nvim: Nvim) -> bool:
 def test_a_buffer_that_is_read_again_holds_what_its_file_does(nvim: Nvim, before: str) -> None:
     in_mid_stream(nvim)
     nvim.api.command(f"{before}edit!")
-    message = "specd: cancelled (the buffer was read from its file again; what was not written is no longer in it)"
+    message = "specd: cancelled (the buffer was read from its file again); what was not written is no longer in it"
     assert nvim.wait_said() == message
     assert nvim.text == (FIRST if before else GRID)
     nvim.api.command("SpecdRevert")
@@ -35,14 +41,13 @@ def test_a_buffer_that_is_read_again_holds_what_its_file_does(nvim: Nvim, before
 def test_a_buffer_that_is_closed_takes_what_was_not_written_with_it(nvim: Nvim, command: str) -> None:
     in_mid_stream(nvim)
     nvim.api.command(command)
-    assert nvim.wait_said() == "specd: cancelled (the buffer was closed; what was not written went with it)"
+    assert nvim.wait_said() == "specd: cancelled (the buffer was closed); what was not written went with it"
     wait_for(lambda: is_over(nvim))
     assert (nvim.home.work / "grid.py").read_text() == GRID
 
 
 def test_what_was_deleted_meanwhile_is_not_said_to_stay(nvim: Nvim) -> None:
-    in_mid_stream(nvim, "hang")
-    wait_for(lambda: len(nvim.hunks()) == 3)
+    before_its_end(nvim)
     nvim.api.command("%delete")
     nvim.api.command("SpecdCancel")
     assert nvim.wait_said() == "specd: cancelled (by the user); nothing of it is left in the buffer"
@@ -51,8 +56,7 @@ def test_what_was_deleted_meanwhile_is_not_said_to_stay(nvim: Nvim) -> None:
 
 
 def test_of_hunks_that_were_deleted_meanwhile_the_others_stay(nvim: Nvim) -> None:
-    in_mid_stream(nvim, "hang")
-    wait_for(lambda: len(nvim.hunks()) == 3)
+    before_its_end(nvim)
     nvim.api.command("12delete")
     nvim.api.command("SpecdCancel")
     message = "specd: cancelled (by the user); 2 hunks applied so far stay (:SpecdRevert takes them back)"
@@ -149,3 +153,12 @@ def test_a_name_that_another_buffer_has_changes_nothing(nvim: Nvim) -> None:
     assert nvim.wait_said().startswith("specd: 3 hunks, ")
     assert nvim.text == MESH
     assert nvim.is_attached()
+
+
+@pytest.mark.parametrize(
+    ("command", "why"), [("edit!", "the buffer was read from its file again"), ("bdelete!", "the buffer was closed")]
+)
+def test_where_nothing_had_come_yet_nothing_was_changed(nvim: Nvim, command: str, why: str) -> None:
+    nvim.api.command("3,5SpecdRewrite leisurely")
+    nvim.api.command(command)
+    assert nvim.wait_said() == f"specd: cancelled ({why}); nothing was changed"

@@ -6,8 +6,8 @@ local kept = require('specd.kept')
 local M = {}
 
 -- Of a buffer that was taken from under it: nothing can be said to stay.
-local READ = 'cancelled (the buffer was read from its file again; what was not written is no longer in it)'
-local CLOSED = 'cancelled (the buffer was closed; what was not written went with it)'
+local READ = { 'the buffer was read from its file again', 'what was not written is no longer in it' }
+local CLOSED = { 'the buffer was closed', 'what was not written went with it' }
 
 local STAYS = '[%d,]+ hunks? applied so far stays?' -- the server's words
 local HINT = ' %b()'
@@ -40,7 +40,8 @@ end
 ---@return string
 function M.told(job, message, outcome)
   if job.is_cut and (outcome or 'cancelled') == 'cancelled' then
-    return vim.api.nvim_buf_is_loaded(job.bufnr) and READ or CLOSED
+    local cut = vim.api.nvim_buf_is_loaded(job.bufnr) and READ or CLOSED
+    return ('cancelled (%s); %s'):format(cut[1], job.had_hunks and cut[2] or 'nothing was changed')
   elseif job.why and outcome == 'cancelled' then
     return ('cancelled (%s); %s'):format(job.why, M.left(job))
   end

@@ -16,6 +16,7 @@ local M = {}
 ---@field text string progress, for status lines
 ---@field why? string it is cancelled for this reason
 ---@field is_cut? boolean the buffer was read anew under it, or closed
+---@field had_hunks? boolean there were some in the buffer then
 
 ---@type table<integer,specd.Job> by buffer
 local running = {}
@@ -65,12 +66,14 @@ local function follow(bufnr)
         vim.schedule(tidy)
       end
     end, function()
+      local job = running[bufnr]
+      if job then
+        local _, known = kept.count(bufnr, job.name)
+        job.is_cut, job.had_hunks = true, known > 0
+      end
       followers[bufnr] = nil
       kept.forget(bufnr)
       marks.dismiss(bufnr)
-      if running[bufnr] then
-        running[bufnr].is_cut = true
-      end
     end)
 end
 
