@@ -225,3 +225,15 @@ def test_lines_that_come_where_lines_were_deleted_at_the_end_come_behind_them(st
     kill_server(at)
     at.api.command("SpecdRevert")
     assert at.text == GRID + "    # mine\n"
+
+
+@pytest.mark.parametrize("command", ["%delete", "2,6delete"])
+def test_a_deleted_line_does_not_come_back_where_all_around_it_is_gone(start: StartNvim, command: str) -> None:
+    at = start()
+    after_a_death(at, "drop a line")
+    at.api.command(command)
+    before = at.text
+    wait_for(lambda: at.hunks() == [])
+    at.api.command("SpecdRevert")
+    assert at.wait_said().startswith("specd: took 0 hunks back; left line ")
+    assert at.text == before

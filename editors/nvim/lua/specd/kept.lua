@@ -12,7 +12,7 @@ local api = vim.api
 ---@field last integer half open
 ---@field old string[] the lines that were there
 ---@field new? string[] the lines that are there, none for a deletion; nil if they were changed before they were told of
----@field is_lost? boolean what was around a deletion is gone
+---@field is_lost? boolean what was on both sides of a deletion is gone
 
 ---@class specd.Kept
 ---@field job string
@@ -133,10 +133,9 @@ local function move(bufnr, hunk, change)
   end
   if change.last <= hunk.first then
     hunk.first, hunk.last = hunk.first + more, hunk.last + more
-  elseif change.first < hunk.last and more ~= 0 then
+  elseif change.first < hunk.last and more ~= 0 then -- lines that are as many as before are taken for the same ones
+    hunk.is_lost = hunk.is_lost or hunk.first == hunk.last
     hunk.first, hunk.last = math.min(hunk.first, change.first), math.max(hunk.last, change.last) + more
-  elseif hunk.first == hunk.last and change.first < hunk.first and more ~= 0 then
-    hunk.first, hunk.last, hunk.is_lost = change.first, change.first, true
   end
 end
 
