@@ -42,7 +42,7 @@ from specd.engine.propose.dflash import DFlashProposer, DFlashTreeProposer, load
 from specd.engine.propose.dflash_config import dflash_config
 from specd.engine.propose.draft_model import DraftModelProposer, load_draft_model
 from specd.engine.propose.edit import EditProposer
-from specd.engine.propose.ngram_tree import NgramBranches
+from specd.engine.propose.ngram_tree import LONGEST, LONGEST_FREE, NgramBranches
 from specd.engine.propose.tree import TreeProposer
 from specd.mini import dflash_path, weights_path
 
@@ -85,7 +85,8 @@ def contenders(loaded: Loaded, options: argparse.Namespace, sampling: SamplingPa
         out[f"ngram k={k}"] = lambda case, k=k: ngram(case, k)  # type: ignore[misc]
 
     def branches(case: Case, depth: int) -> NgramBranches:
-        return NgramBranches(depth, [tokenizer.encode(text) for text in case.texts])
+        longest = LONGEST if case.predicted else LONGEST_FREE
+        return NgramBranches(depth, [tokenizer.encode(text) for text in case.texts], longest=longest)
 
     for budget in (15, 31):
         out[f"ngram tree {budget}"] = lambda case, budget=budget: TreeProposer([branches(case, budget)], budget=budget)  # type: ignore[misc]

@@ -1,7 +1,7 @@
 """Prompt lookup with several answers: what followed each of the earlier occurrences of the newest tokens.
 
-The longest match comes first (up to 16 tokens back), of equal ones the latest; see ngram.py for the index. It drafts
-nothing itself: tree.py merges the continuations.
+The longest match comes first (up to `longest` tokens back), of equal ones the latest; see ngram.py for the index. It
+drafts nothing itself: tree.py merges the continuations.
 """
 
 from bisect import bisect_right
@@ -12,7 +12,8 @@ from specd.engine.propose.ngram import BREAK, NgramIndex
 from specd.engine.propose.tree import Continuation
 
 _EXAMINED = 48  # latest occurrences of each n-gram that are looked at
-_LONGEST = 16  # tokens of a match that are counted
+LONGEST = 16  # tokens of a match that are counted: in an edit the longer one is the likelier
+LONGEST_FREE = 6  # ... in free text; of matches as long as that the latest is
 CLASSES = (2, 3, 4, 6, 9, 16)  # lengths of match from which evidence 1, 2, ... begins; 0 below
 AHEAD = (4, 6, 8, 12, 16, 24, 1 << 30, 8)  # tokens of a second guess by evidence: behind them hardly any is right
 FIRST = 7  # evidence where the answer has not begun: what matches may be the chat template's
@@ -23,11 +24,23 @@ class NgramBranches:
 
     name = "ngram"
 
-    def __init__(self, k: int = 31, seeds: Iterable[list[int]] = (), *, width: int = 8, max_n: int = 3) -> None:
+    def __init__(
+        self,
+        k: int = 31,
+        seeds: Iterable[list[int]] = (),
+        *,
+        width: int = 8,
+        max_n: int = 3,
+        longest: int = LONGEST,
+    ) -> None:
+        """longest: tokens of a match that are counted. Raises ValueError."""
         if k < 1 or width < 1 or max_n < 1:
             raise ValueError(f"k, width and max_n must be 1 or more, not {k}, {width} and {max_n}")
+        if longest < max_n:
+            raise ValueError(f"longest must be {max_n} (max_n) or more, not {longest}")
         self.max_k = k
         self._width = width
+        self._longest = longest
         self._index = NgramIndex(max_n)
         for seed in seeds:
             self._index.extend([*seed, BREAK])
@@ -36,12 +49,12 @@ class NgramBranches:
     def continuations(self, seq: Sequence, k: int) -> list[Continuation]:
         """At most k tokens each; none where even the newest token is new."""
         self._feed(seq)
-        longest, has_begun = self._index.max_n, len(seq) > seq.prompt_length
+        max_n, has_begun = self._index.max_n, len(seq) > seq.prompt_length
         out: list[Continuation] = []
         rows: list[list[int]] = []
         seen: set[int] = set()  # positions that more tokens led to
-        for n in range(longest, 0, -1):
-            if n == longest:
+        for n in range(max_n, 0, -1):
+            if n == max_n:
                 found = ((self._match_length(position, n), position) for position in self._occurrences(n))
                 places: Iterable[tuple[int, int]] = sorted(found, reverse=True)
             else:  # in order already, and few of them are looked at
@@ -80,7 +93,7 @@ class NgramBranches:
     def _match_length(self, position: int, known: int) -> int:
         """How many tokens before `position` are the newest ones, `known` of which are."""
         row, length = self._index.tokens, known
-        while length < min(_LONGEST, position) and row[position - 1 - length] == row[-1 - length] != BREAK:
+        while length < min(self._longest, position) and row[position - 1 - length] == row[-1 - length] != BREAK:
             length += 1
         return length
 

@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specd.engine import Committed, Sequence
-from specd.engine.propose.ngram_tree import AHEAD, CLASSES, FIRST, NgramBranches
+from specd.engine.propose.ngram_tree import AHEAD, CLASSES, FIRST, LONGEST, LONGEST_FREE, NgramBranches
 
 
-def naive_continuations(row: list[int], seeds: list[list[int]], k: int) -> list[tuple[int, int, list[int]]]:
+def naive_continuations(
+    row: list[int], seeds: list[list[int]], k: int, longest: int
+) -> list[tuple[int, int, list[int]]]:
     """(length of match, place, tokens) of every earlier occurrence of at least the newest token, by search."""
     found = []
     history: list[int] = []
@@ -19,7 +21,8 @@ def naive_continuations(row: list[int], seeds: list[list[int]], k: int) -> list[
     history += row
     for position in range(1, len(history)):
         length = 0
-        while length < min(16, position, len(history)) and history[position - 1 - length] == history[-1 - length] != -1:
+        most = min(longest, position, len(history))
+        while length < most and history[position - 1 - length] == history[-1 - length] != -1:
             length += 1
         if length:
             copied = history[position : position + k]
@@ -35,21 +38,26 @@ def naive_continuations(row: list[int], seeds: list[list[int]], k: int) -> list[
 ROWS = st.lists(st.integers(0, 2), min_size=1, max_size=40)
 
 
-@given(ROWS, st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12), max_size=2), st.integers(1, 9))
+@given(
+    ROWS,
+    st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12), max_size=2),
+    st.integers(1, 9),
+    st.sampled_from([3, LONGEST_FREE, LONGEST]),
+)
 def test_continuations_are_the_longest_matches_first_and_the_latest_of_equals(
-    row: list[int], seeds: list[list[int]], k: int
+    row: list[int], seeds: list[list[int]], k: int, longest: int
 ) -> None:
-    source = NgramBranches(9, seeds, width=100)
+    source = NgramBranches(9, seeds, width=100, longest=longest)
     found = source.continuations(Sequence(row, 1), k)
     expected: list[list[int]] = []
-    for length, _, tokens in naive_continuations(row, seeds, k):
+    for length, _, tokens in naive_continuations(row, seeds, k, longest):
         evidence = bisect_right(CLASSES, length) if len(row) > 1 else FIRST
         tokens = tokens[: AHEAD[evidence]] if expected else tokens
         if tokens and tokens not in expected:
             expected.append(tokens)
     assert [guess.tokens for guess in found] == expected
     assert [guess.evidence for guess in found] == sorted((guess.evidence for guess in found), reverse=True)
-    few = NgramBranches(9, seeds, width=2)
+    few = NgramBranches(9, seeds, width=2, longest=longest)
     assert few.continuations(Sequence(row, 1), k) == found[:2]
 
 
