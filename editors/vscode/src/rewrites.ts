@@ -174,7 +174,8 @@ export class Rewrites {
             return { level: "status", text: `specd: ${told}`, canRevert: false };
         }
         if (this.server.running === undefined || isOfConnection(error)) {
-            return failure("the language server has gone; what it has changed so far stays, and undo takes it back.");
+            const what = this.server.isRestarting ? "was started anew" : "has gone";
+            return failure(`the language server ${what}; what it has changed so far stays, and undo takes it back.`);
         }
         if (error instanceof ResponseError && error.code === ErrorCodes.MethodNotFound) {
             return failure(`${this.server.program} does not know rewrites: it is not specd's, or an older one. See specd.path.`);

@@ -33,6 +33,7 @@ export class Server implements vscode.Disposable {
     private current: ServerState = "stopped";
     private starting: Promise<LanguageClient | undefined> | undefined;
     private isOver = false;
+    private restarts = 0; // under way
     private readonly deaths = new Deaths();
     private readonly changed = new vscode.EventEmitter<ServerState>();
 
@@ -76,10 +77,20 @@ export class Server implements vscode.Disposable {
         return this.current === "running" ? this.client : undefined;
     }
 
+    /** Whether it does not run since somebody wanted it anew. */
+    get isRestarting(): boolean {
+        return this.restarts > 0;
+    }
+
     async restart(): Promise<void> {
         this.deaths.forget();
-        await this.stop();
-        await this.awaited();
+        this.restarts++;
+        try {
+            await this.stop();
+            await this.awaited();
+        } finally {
+            this.restarts--;
+        }
     }
 
     /** Stop it, or give its start up. */

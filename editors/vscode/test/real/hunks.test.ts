@@ -1,7 +1,7 @@
 // Taking hunks back in a real VS Code: what one undo takes after it, where it is refused, and at the end of a text.
 
 import assert from "node:assert/strict";
-import { chmodSync } from "node:fs";
+import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { type Bench, setUp, tearDown, withPicture } from "./bench";
@@ -74,6 +74,19 @@ describe("hunks in VS Code", { timeout: 600_000 * PATIENCE }, () => {
         const told = await window.notification(/./);
         await window.command("File: Reset Active Editor Read-only in Session");
         assert.match(told, /VS Code did not make it; the editor may be read-only/);
+    }));
+
+    test("a folder that VS Code is told to take as read-only is, by a pattern of the workspace too", withPicture(() => bench, async ({ window, home }) => {
+        mkdirSync(join(home.work, "locked"));
+        home.write("locked/deep.py", GRID);
+        await window.page.click('.explorer-folders-view .monaco-list-row[aria-label^="locked"]');
+        await window.openFile("deep.py");
+        await window.selectAll();
+        await window.ask("rename Grid to Mesh carefully");
+        await window.waitForText((text) => text.includes("class Mesh"), "the first hunk");
+        home.machineSettings({ "files.readonlyInclude": { "locked/**": true } });
+        await window.notification(/this file is read-only \(files\.readonlyInclude\)/, 60);
+        home.machineSettings();
     }));
 
     test("lines that were deleted at the end of a text without a line end come back", withPicture(() => bench, async ({ window, home }) => {

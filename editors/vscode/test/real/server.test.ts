@@ -106,6 +106,19 @@ describe("troubles of the language server in VS Code", { timeout: 600_000 * PATI
         assert.equal(home.languageServers().length, 1, "the one that hangs is gone");
     }));
 
+    test("a restart in mid-stream is said, and not that the server has gone", withPicture(() => bench, async ({ window }) => {
+        await window.selectAll();
+        await window.ask(`${INSTRUCTION} carefully`);
+        await window.waitForText((text) => text.includes("Mesh"), "the first hunk");
+        await window.command("specd: Restart the Language Server");
+        await window.notification(/the language server was started anew; what it has changed so far stays, and undo takes it back/);
+        await window.dismissNotifications();
+        await window.focus();
+        await window.press("Control+z");
+        await window.waitForText(GRID, "the old text after one undo");
+        await window.waitForIdle();
+    }));
+
     test("a server that is killed is said, its hunks stay, and the next one is there by itself", withPicture(() => bench, async ({ window, home }) => {
         await window.selectAll();
         await window.ask(`${INSTRUCTION} carefully`);
