@@ -125,13 +125,15 @@ class DFlashProposer:
             return None
         if len(self._waiting) > 1 or (self._waiting and not steps.takes(len(self._waiting[0][1]))):
             self._ingest()
-        position, taps = self._waiting.pop() if self._waiting else (start, None)
-        self._waiting_rows = 0
+        position, taps = self._waiting[0] if self._waiting else (start, None)
         try:
-            return Draft.chain(steps.draft(self.context, position, taps, seq.tokens[-1], start)[:k])
+            drafts = Draft.chain(steps.draft(self.context, position, taps, seq.tokens[-1], start)[:k])
         except OutOfMemory as error:
             self._warn(error)
-            return EMPTY
+            drafts = EMPTY
+        self._waiting.clear()
+        self._waiting_rows = 0
+        return drafts
 
     def _block(self, seq: Sequence, k: int) -> Tensor | None:
         """Hidden rows [B-1, H] of the drafts after seq's newest token, None where there is no room for any."""
@@ -150,16 +152,20 @@ class DFlashProposer:
             return None
 
     def _ingest(self) -> None:
-        waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
-        while waiting:  # neighbours in one go
-            start, taps = waiting.pop(0)
-            parts = [taps]
-            while waiting and waiting[0][0] == start + sum(map(len, parts)):
-                parts.append(waiting.pop(0)[1])
+        """What waits goes into the context, neighbours in one go. An interrupt loses none: it is done again then."""
+        while self._waiting:
+            start, end, count = self._waiting[0][0], self._waiting[0][0], 0
+            for position, taps in self._waiting:
+                if position != end:
+                    break
+                end, count = end + len(taps), count + 1
+            parts = [taps for _, taps in self._waiting[:count]]
             try:
-                self.drafter.ingest(self.context, start, torch.cat(parts) if len(parts) > 1 else taps)
+                self.drafter.ingest(self.context, start, torch.cat(parts) if count > 1 else parts[0])
             except OutOfMemory as error:  # a hole in the context: drafts get worse, nothing else
                 self._warn(error)
+            del self._waiting[:count]
+            self._waiting_rows -= end - start
 
     def _warn(self, error: OutOfMemory) -> None:
         if not self._is_full:

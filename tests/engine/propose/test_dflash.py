@@ -337,6 +337,7 @@ def test_a_failure_inside_a_pass_loses_nothing(monkeypatch: pytest.MonkeyPatch, 
     assert torch.equal(contents(proposer.context), before)
     assert len(proposer.context.pages) == -(-len(PROMPT) // 16)
     assert proposer.propose(seq, 7).size == 7
+    assert proposer.context.length == len(PROMPT) + (place == "ingest")
 
 
 def test_a_tree_of_one_path_is_the_chain_and_marginals_say_how_sure_each_row_is(full: DFlashDrafter) -> None:
