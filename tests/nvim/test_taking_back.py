@@ -237,3 +237,23 @@ def test_a_deleted_line_does_not_come_back_where_all_around_it_is_gone(start: St
     at.api.command("SpecdRevert")
     assert at.wait_said().startswith("specd: took 0 hunks back; left line ")
     assert at.text == before
+
+
+def test_a_line_that_was_changed_and_changed_back_is_taken_back_too_in_one_step(nvim: Nvim) -> None:
+    nvim.api.command("SpecdRewrite! at once")
+    nvim.wait_said("3 hunks")
+    nvim.api.input("12GA # mine<Esc>u")
+    nvim.api.command("SpecdRevert")
+    assert nvim.wait_said("took") == "specd: took 3 hunks back"
+    assert nvim.text == GRID
+    nvim.api.input("u")
+    assert nvim.text == MESH
+
+
+def test_other_line_ends_keep_nothing_from_being_taken_back(nvim: Nvim) -> None:
+    nvim.api.command("SpecdRewrite! at once")
+    nvim.wait_said("3 hunks")
+    nvim.api.command("set fileformat=dos")
+    nvim.api.command("SpecdRevert")
+    assert nvim.wait_said("took") == "specd: took 3 hunks back"
+    assert nvim.text == GRID

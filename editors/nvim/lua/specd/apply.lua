@@ -32,8 +32,9 @@ function M.end_undo_step(bufnr)
   end)
 end
 
+--- What is changed next joins the undo step of our latest edit, if nothing was changed since.
 ---@param bufnr integer
-local function begin_undo_step(bufnr)
+function M.begin_undo_step(bufnr)
   if joins[bufnr] == vim.lsp.util.buf_versions[bufnr] then
     -- It fails right after an undo; then the step stands for itself.
     pcall(vim.api.nvim_buf_call, bufnr, function()
@@ -71,7 +72,7 @@ local function make(change, encoding)
   if type(document.version) == 'number' and document.version ~= version then
     return ('the text changed (version %d, not %d)'):format(version, document.version)
   end
-  begin_undo_step(bufnr)
+  M.begin_undo_step(bufnr)
   text_edits.make(change.edits, bufnr, encoding)
   joins[bufnr] = vim.lsp.util.buf_versions[bufnr]
   if bufnr == vim.api.nvim_get_current_buf() and vim.api.nvim_get_mode().mode:match('^[iR]') then

@@ -19,11 +19,14 @@ local function is_fixed()
   return is
 end
 
+--- Take back what is kept and as it was written; tell the user how many with those that are out `already`.
 ---@param bufnr integer
+---@param already integer
 ---@param note string
-local function revert_here(bufnr, note)
-  apply.end_undo_step(bufnr)
+local function revert_here(bufnr, already, note)
+  apply.begin_undo_step(bufnr)
   local count, left = kept.take_back(bufnr)
+  count = count + already
   if count == 0 and #left == 0 then
     return jobs.say('there is nothing to take back' .. note)
   end
@@ -33,6 +36,19 @@ local function revert_here(bufnr, note)
     message = ('%s; left line%s %s, which changed since'):format(message, plural, table.concat(left, ', '))
   end
   jobs.say(message .. note, #left > 0 and vim.log.levels.WARN or vim.log.levels.INFO)
+end
+
+---@param bufnr integer
+---@param err? lsp.ResponseError
+---@param result { reverted: integer, refused: string[], message: string }
+local function on_reverted(bufnr, err, result)
+  if err then
+    jobs.say(err.message, vim.log.levels.ERROR)
+  elseif #result.refused > 0 and kept.has_any(bufnr) then
+    revert_here(bufnr, result.reverted, '') -- what was changed and changed back is the user's to the server, not here
+  else
+    jobs.say(result.message, #result.refused > 0 and vim.log.levels.WARN or vim.log.levels.INFO)
+  end
 end
 
 --- Take back what the last rewrite of the current buffer changed, except where it was changed since: by the server that
@@ -45,18 +61,15 @@ function M.revert()
   local client = require('specd.client').of(bufnr)
   apply.separate(bufnr)
   if not client or kept.is_ours(bufnr, client) then
-    return revert_here(bufnr, '')
+    return revert_here(bufnr, 0, '')
   end
   local is_answered = false
-  client:request('specd/revert', { uri = vim.uri_from_bufnr(bufnr) }, function(err, result)
-    if is_answered then
-      return
+  local params = { uri = vim.uri_from_bufnr(bufnr), job = kept.job(bufnr) }
+  client:request('specd/revert', params, function(err, result)
+    if not is_answered and vim.api.nvim_buf_is_loaded(bufnr) then
+      is_answered = true
+      on_reverted(bufnr, err, result)
     end
-    is_answered = true
-    if err then
-      return jobs.say(err.message, vim.log.levels.ERROR)
-    end
-    jobs.say(result.message, #result.refused > 0 and vim.log.levels.WARN or vim.log.levels.INFO)
   end, bufnr)
   vim.defer_fn(function()
     if not is_answered and vim.api.nvim_buf_is_loaded(bufnr) then
@@ -66,7 +79,7 @@ function M.revert()
         jobs.drop(job)
       end
       client:stop(true)
-      revert_here(bufnr, ' (the language server did not answer and was ended)')
+      revert_here(bufnr, 0, ' (the language server did not answer and was ended)')
     end
   end, REVERT_PATIENCE_MS)
 end

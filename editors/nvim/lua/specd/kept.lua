@@ -83,6 +83,13 @@ function M.has_any(bufnr)
   return buffers[bufnr] ~= nil and #buffers[bufnr].hunks > 0
 end
 
+--- The job whose hunks are kept; nil if there are none.
+---@param bufnr integer
+---@return string?
+function M.job(bufnr)
+  return M.has_any(bufnr) and buffers[bufnr].job or nil
+end
+
 --- Whether hunks are kept that `client` cannot take back.
 ---@param bufnr integer
 ---@param client? vim.lsp.Client
