@@ -165,7 +165,7 @@ end
 function M._expect_end(job, client)
   vim.defer_fn(function()
     if M.is_open(job) then
-      local text = 'cancelled; the language server did not answer and was ended, the next :SpecdRewrite starts another; '
+      local text = 'cancelled; the language server did not answer and was ended (:SpecdRewrite starts another); '
       M.finish(job, text .. ending.left(job), vim.log.levels.ERROR)
       client:stop(true)
     end
