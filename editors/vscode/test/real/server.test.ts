@@ -22,7 +22,8 @@ process.stdin.on("data", (chunk) => {
         const { id, method } = JSON.parse(input.slice(head.length, head.length + Number(length)));
         input = input.slice(head.length + Number(length));
         if (method === "exit") process.exit(0);
-        if (id !== undefined) answer({ jsonrpc: "2.0", id, ...known[method] ?? { error: { code: -32601, message: "what?" } } });
+        const said = { jsonrpc: "2.0", id, ...known[method] ?? { error: { code: -32601, message: "what?" } } };
+        if (id !== undefined) setTimeout(() => answer(said), method === "initialize" ? 700 : 0); // its start is to be seen
     }
 });
 const known = { initialize: { result: { capabilities: {}, serverInfo: { name: "otherls", version: "7" } } }, shutdown: { result: null } };
