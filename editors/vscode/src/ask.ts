@@ -2,6 +2,7 @@
 
 import * as vscode from "vscode";
 import { oneLine } from "./history";
+import { asLabel } from "./plain";
 
 export interface Suggestion {
     label: string;
@@ -54,7 +55,7 @@ export function ask(
     };
     const type = (): void => {
         const label = pick.value;
-        typed = label.trim() ? { label, description: "rewrite", alwaysShow: true, suggestion: given(label) } : undefined;
+        typed = label.trim() ? { label: asLabel(label), description: "rewrite", alwaysShow: true, suggestion: given(label) } : undefined;
         list(typed);
     };
     return new Promise((resolve) => {
@@ -95,7 +96,7 @@ function given(instruction: string): Suggestion {
 function item(suggestion: Suggestion): Item {
     const { label, instruction } = suggestion;
     const isNamed = label !== oneLine(instruction) && !label.endsWith(oneLine(instruction));
-    return { label, ...(isNamed ? { description: oneLine(instruction) } : {}), buttons: [EDIT], suggestion };
+    return { label: asLabel(label), ...(isNamed ? { description: asLabel(oneLine(instruction)) } : {}), buttons: [EDIT], suggestion };
 }
 
 function section(label: string, items: Item[]): Item[] {
