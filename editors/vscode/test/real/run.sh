@@ -15,7 +15,7 @@ chromium=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || com
 timeout 480 sh "$here/install-code-server.sh" "$1" || skip "code-server could not be set up (see above)"
 [ -z "${SCREENSHOTS:-}" ] || SCREENSHOTS=$(mkdir -p "$SCREENSHOTS" && cd "$SCREENSHOTS" && pwd)
 vsix=$(ls -t dist/specd-*.vsix | head -1)
-echo "testing $vsix in code-server with $chromium (about 4 minutes)"
+echo "testing $vsix in code-server with $chromium (about 6 minutes)"
 
 root=$PWD
 cd editors/vscode
