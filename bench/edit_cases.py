@@ -12,6 +12,7 @@ from specd.engine import Loaded
 
 ROOT = Path(__file__).parents[1]
 Kind = Literal["rename", "edit", "free"]
+NEW_TEXT = ("add ", "insert ")  # with these words instructions begin whose answers hold text that stands nowhere yet
 
 # (kind, file, a line that the region holds, or None for the whole file, instruction)
 _CASES: list[tuple[Kind, str, str | None, str]] = [
@@ -32,6 +33,14 @@ _CASES: list[tuple[Kind, str, str | None, str]] = [
     ("edit", "engine/verify.py", "def tree_layout(", "change `rows` to `row_count` and 1 to 2"),
     ("edit", "engine/stats.py", "class ProposerStats:", "add a comment `# totals` above the line `steps: int = 0`"),
     ("edit", "engine/kv_cache.py", "def take(self)", "replace 1 by 2"),
+    ("edit", "engine/kv_cache.py", "def take(self)", "insert the line `count = 1` before the line `return page`"),
+    (
+        "edit",
+        "engine/verify.py",
+        "def tree_layout(",
+        "add a comment `# parents first` above the line `depth = [0] * rows`",
+    ),
+    ("edit", "engine/stats.py", "class Summary:", "insert the line `failed: int = 0` after the line `steps: int = 0`"),
 ]
 _FREE = [
     "Explain how a hash map works, step by step, in plain words.",
@@ -56,6 +65,7 @@ class Case:
     pairs: list[tuple[str, str]]
     texts: list[str]
     stops: bool  # free text runs to its budget: the bundled model would end at once
+    has_new_text: bool = False
 
 
 def build_cases(loaded: Loaded, form: Literal["region", "chat"]) -> list[Case]:
@@ -71,7 +81,8 @@ def build_cases(loaded: Loaded, form: Literal["region", "chat"]) -> list[Case]:
         )
         ids = loaded.tokenizer.chat(prompt.messages)
         name = f"{path.name}: {instruction}"
-        cases.append(Case(kind, name, ids, prompt.predicted, read_pairs(instruction), [text], True))
+        is_new = instruction.startswith(NEW_TEXT)
+        cases.append(Case(kind, name, ids, prompt.predicted, read_pairs(instruction), [text], True, is_new))
     for words in _FREE:
         ids = loaded.tokenizer.chat([{"role": "user", "content": words}])
         cases.append(Case("free", words, ids, "", [], [], False))

@@ -38,7 +38,7 @@ from specd.engine.config import model_config
 from specd.engine.costs import measure
 from specd.engine.load import resolve
 from specd.engine.priors import BRANCHES, EDITS, FREE
-from specd.engine.propose.dflash import DFlashProposer, DFlashTreeProposer, load_dflash
+from specd.engine.propose.dflash import DFlashDrafter, DFlashProposer, DFlashTreeProposer, load_dflash
 from specd.engine.propose.dflash_config import dflash_config
 from specd.engine.propose.draft_model import DraftModelProposer, load_draft_model
 from specd.engine.propose.edit import EditProposer
@@ -47,6 +47,8 @@ from specd.engine.propose.tree import TreeProposer
 from specd.mini import dflash_path, weights_path
 
 KINDS = ("rename", "edit", "free")
+NEW = "new text"  # those of the edits that write any
+SUMS = (*KINDS, "all", NEW)
 PLAIN = (
     "plain",
     "ngram k=7",
@@ -58,7 +60,7 @@ PLAIN = (
     "edit k=32",
     "edit k=64",
 )
-DFLASH = ("dflash", "dflash tree 15", "dflash tree 31", "ngram+dflash 31")
+DFLASH = ("dflash", "dflash tree 15", "dflash tree 31", "ngram+dflash 31", "policy without dflash")
 DRAFT = ("draft model k=3", "draft model k=7")
 POLICIES = ("policy without trees", "policy")
 Speculation = Proposer | StepPolicy | None
@@ -109,16 +111,17 @@ def contenders(loaded: Loaded, options: argparse.Namespace, sampling: SamplingPa
     costs, branching = measure(loaded.model), Acceptance(BRANCHES)
     edits, free = Acceptance(EDITS), Acceptance(FREE)
 
-    def policy(case: Case, trees: bool) -> Adaptive:
+    def policy(case: Case, trees: bool, drafter: DFlashDrafter | None) -> Adaptive:
         has_tree = trees and bool(case.predicted)  # as the daemon drafts
         lookup = TreeProposer([branches(case, 31)], acceptance=branching) if has_tree else ngram(case, 31)
         proposers: list[Proposer] = [edit(case, 127), lookup]
-        if dflash is not None:
-            proposers.append(DFlashProposer(dflash))
+        if drafter is not None:
+            proposers.append(DFlashProposer(drafter))
         return Adaptive(proposers, costs, edits if case.predicted else free)
 
-    out["policy without trees"] = lambda case: policy(case, False)
-    out["policy"] = lambda case: policy(case, True)
+    out["policy without dflash"] = lambda case: policy(case, True, None)
+    out["policy without trees"] = lambda case: policy(case, False, dflash)
+    out["policy"] = lambda case: policy(case, True, dflash)
     return {name: out[name] for name in known(dflash, options.draft) if name == "plain" or name in options.only}
 
 
@@ -137,8 +140,10 @@ def run(loaded: Loaded, case: Case, speculative: Speculation, sampling: Sampling
 
 
 def add_up(runs: list[tuple[Case, Summary]], plain: dict[str, Summary], kind: str) -> dict[str, Any]:
-    """Sums over the cases of a kind ("all": every one)."""
-    chosen = [(case, stats) for case, stats in runs if kind in (case.kind, "all")]
+    """Sums over the cases of a kind, or of another of SUMS."""
+    chosen = [
+        (case, stats) for case, stats in runs if kind in (case.kind, "all") or (kind == NEW and case.has_new_text)
+    ]
     emitted = sum(stats.emitted for _, stats in chosen)
     seconds = sum(stats.seconds_decode for _, stats in chosen)
     plain_rate = sum(plain[case.name].emitted for case, _ in chosen) / sum(
@@ -213,14 +218,14 @@ def main() -> None:
         for name, stats in best.items():
             results[name].append((case, stats))
     plain = {case.name: stats for case, stats in results["plain"]}
-    report = {name: {kind: add_up(runs, plain, kind) for kind in (*KINDS, "all")} for name, runs in results.items()}
+    report = {name: {kind: add_up(runs, plain, kind) for kind in SUMS} for name, runs in results.items()}
     print(f"{len(cases)} prompts, {sum(s.emitted for s in plain.values())} tokens; outputs equal plain decoding's")
-    print(f"{'':18}" + "".join(f"{kind:>27}" for kind in (*KINDS, "all")))
-    print(f"{'':18}" + f"{'tok/step':>9}{'tok/s':>9}{'x plain':>9}" * 4)
+    print(f"{'':22}" + "".join(f"{kind:>27}" for kind in SUMS))
+    print(f"{'':22}" + f"{'tok/step':>9}{'tok/s':>9}{'x plain':>9}" * len(SUMS))
     for name, kinds in report.items():
-        figures = [kinds[kind] for kind in (*KINDS, "all")]
+        figures = [kinds[kind] for kind in SUMS]
         cells = (f"{f['tokens_per_step']:>9.2f}{f['tokens_per_second']:>9.0f}{f['speedup']:>9.2f}" for f in figures)
-        print(f"{name:18}" + "".join(cells))
+        print(f"{name:22}" + "".join(cells))
     for what, given, option in (("DFlash", options.dflash, "--dflash"), ("draft model", options.draft, "--draft")):
         if not given:
             print(f"no row of a {what}: none was named with {option}")
