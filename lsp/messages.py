@@ -12,6 +12,7 @@ NOT_UTF8 = "the file is not UTF-8 (the editor shows U+FFFD for what it could not
 NO_NAME = "the buffer has no name, so the editor cannot find it again for an edit; give it one first (:file NAME)."
 STALE = "the text has changed since the request was made; ask again."
 LOST = "the editor told a change of this document that cannot be read; close it and open it again."
+UNSYNCED = "the text that the editor told is not the one that it has; close the document and open it again."
 RETURNS = (
     "the text has a carriage return (^M) inside a line, which ends it for the language server protocol, not for Neovim;"
     " take it out (:%s/\\r//g) and read the file anew (:w, then :e), or open it as what it is (:e ++ff=mac)."

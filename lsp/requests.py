@@ -24,7 +24,8 @@ class RewriteParams:
 
     range: a selection is widened to whole lines, an empty one stands for the smallest definition around it; None is the
     whole document. version: of the document that `range` counts in; an older one is refused. readonly: the buffer may
-    not be changed. comment: the line of a comment that asks for this; it is removed with the edit.
+    not be changed. comment: the line of a comment that asks for this; it is removed with the edit. sha256: of the
+    document's text in UTF-8, in hex; where the text here has another one the outcome is "unsynced".
     """
 
     uri: str
@@ -33,6 +34,7 @@ class RewriteParams:
     version: int | None = None
     readonly: bool = False
     comment: int | None = None
+    sha256: str | None = None
 
 
 @attrs.frozen
@@ -104,7 +106,8 @@ class StatusResult:
 class RewriteResult:
     """How a rewrite ended.
 
-    outcome: done, no_change, declined, truncated, cancelled, refused, error or conflict (hunks were not applied).
+    outcome: done, no_change, declined, truncated, cancelled, refused, unsynced (refused, since the document here is not
+    the editor's; open it again), error or conflict (hunks were not applied).
     severity: info, warning or error, how grave it is for the user. hunks: that are in the buffer. conflicts: lines of
     the buffer, as the user counts them, of those that are not. message: what to show.
     """

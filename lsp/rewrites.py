@@ -1,6 +1,7 @@
 """The rewrites of one editor: starts them, finds them by name, request or document, cancels them, takes them back."""
 
 import asyncio
+import hashlib
 import os
 import re
 import stat
@@ -35,7 +36,13 @@ _LARGEST_CHECK: Final = 16 * 2**20  # bytes of a file that are read to see wheth
 
 
 class Refused(Exception):
-    """The rewrite cannot be started; the message is for the user."""
+    """The rewrite cannot be started; the message is for the user. is_unsynced: it could be, were the document here the
+    editor's.
+    """
+
+    def __init__(self, message: str, *, is_unsynced: bool = False) -> None:
+        super().__init__(message)
+        self.is_unsynced = is_unsynced
 
 
 class Rewrites:
@@ -69,11 +76,13 @@ class Rewrites:
         if not params.instruction.strip():
             raise Refused(messages.NO_INSTRUCTION)
         if document.is_versioned and params.version not in (None, document.version):
-            raise Refused(messages.STALE)
+            raise Refused(messages.STALE, is_unsynced=True)
         if reason := self.disabled(document, readonly=params.readonly):
             raise Refused(reason)
         if "\ufffd" in document.text and not _is_utf8(path):
             raise Refused(messages.NOT_UTF8)
+        if params.sha256 is not None and not _is_text_of(params.sha256, document.text):
+            raise Refused(messages.UNSYNCED, is_unsynced=True)
         _refuse_halves(document.text, "the text")
         _refuse_halves(params.instruction, "the instruction")
         comment = params.comment
@@ -115,11 +124,11 @@ class Rewrites:
         """The open document whose text is the editor's, line by line. Raises Refused."""
         document = self.documents.get(uri)
         if document is None:
-            raise Refused(messages.NOT_OPEN)
+            raise Refused(messages.NOT_OPEN, is_unsynced=True)
         if document.is_lost:
-            raise Refused(messages.LOST)
+            raise Refused(messages.LOST, is_unsynced=True)
         if document.is_miscounted:
-            raise Refused(messages.RETURNS)
+            raise Refused(messages.RETURNS, is_unsynced=True)
         return document
 
     def find(self, number: str | None, uri: str | None) -> list[Job]:
@@ -202,6 +211,11 @@ class Rewrites:
             text = other.text if len(other.lines) < _OTHER_SIZE else ""
             if 0 < len(text) <= _OTHER_SIZE and not _NO_CONTEXT.search(text):
                 yield ContextFile(unquote(other.uri), text)
+
+
+def _is_text_of(sha256: str, text: str) -> bool:
+    """Whether the text has this hash; True for one with U+FFFD, which may stand for bytes that are no UTF-8."""
+    return "\ufffd" in text or hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == sha256
 
 
 def _refuse_halves(text: str, what: str) -> None:

@@ -96,7 +96,8 @@ class Server(LanguageServer):
         try:
             job = self.rewrites.start(params)
         except Refused as refusal:
-            return RewriteResult("", "refused", "error", str(refusal), 0, [], {})
+            outcome = "unsynced" if params.sha256 is not None and refusal.is_unsynced else "refused"
+            return RewriteResult("", outcome, "error", str(refusal), 0, [], {})
         run = self.in_background(self._run(job, says=False))
         try:
             ended = await asyncio.shield(run)

@@ -1,5 +1,6 @@
 """Rewrites in an editor, over the wire: streams, refusals, typing meanwhile, one outcome."""
 
+import hashlib
 import os
 import random
 import re
@@ -307,3 +308,21 @@ def test_random_typing_everywhere_loses_no_character(editor: GetEditor, habits: 
         text = less
     assert text.replace("Mesh", "Grid") == GRID * 3
     outcome_is_one(at)
+
+
+def test_a_text_that_is_not_the_editors_is_not_rewritten(editor: GetEditor) -> None:
+    """Where the request tells which text it means; a document that is opened again is the editor's again."""
+    at = editor(VSCODE)
+    mine = "# é😀\n" + GRID
+    uri = at.open(GRID)
+    sha256 = hashlib.sha256(mine.encode()).hexdigest()
+    params = {"uri": uri, "instruction": "stream it", "sha256": sha256}
+    assert at.request("specd/rewrite", params)["result"]["outcome"] == "unsynced"
+    assert at.text(uri) == GRID
+    at.open(mine, uri, version=2)
+    assert at.request("specd/rewrite", params)["result"]["outcome"] == "done"
+    assert at.text(uri) == "# é😀\n" + MESH
+    at.close_document(uri)
+    assert at.request("specd/rewrite", params)["result"]["outcome"] == "unsynced"
+    del params["sha256"]
+    assert at.request("specd/rewrite", params)["result"]["outcome"] == "refused"

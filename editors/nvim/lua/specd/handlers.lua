@@ -42,56 +42,6 @@ M.commands = {
   end,
 }
 
-local group = vim.api.nvim_create_augroup('specd.sync', {})
-
--- Neovim tells a server of a buffer's new name when it is written, and calls it by the new one at once.
-local old_names = {} ---@type table<integer,string> buffer to URI
-vim.api.nvim_create_autocmd('BufFilePre', {
-  group = group,
-  desc = 'specd: a buffer may get another name',
-  callback = function(event)
-    old_names[event.buf] = vim.uri_from_bufnr(event.buf)
-  end,
-})
-vim.api.nvim_create_autocmd('BufFilePost', {
-  group = group,
-  desc = 'specd: the buffer of the old name is closed, and opened by its new one',
-  callback = function(event)
-    local client = require('specd.client').of(event.buf)
-    local uri = old_names[event.buf]
-    old_names[event.buf] = nil
-    if not client or not uri or uri == vim.uri_from_bufnr(event.buf) then
-      return
-    end
-    local job = require('specd.jobs').of(event.buf)
-    if job then
-      job.why = job.why or 'the buffer got another name'
-    end
-    client:notify('textDocument/didClose', { textDocument = { uri = uri } })
-    vim.lsp.buf_detach_client(event.buf, client.id) -- it closes one of the new name too, which nobody knows
-    vim.lsp.buf_attach_client(event.buf, client.id)
-  end,
-})
-
--- Neovim tells a server of changed lines only, so that a text whose line ends have changed is another one there.
-vim.api.nvim_create_autocmd('OptionSet', {
-  group = group,
-  pattern = { 'fileformat', 'endofline' },
-  desc = 'specd: the server hears of other line ends',
-  callback = function()
-    local bufnr = vim.api.nvim_get_current_buf()
-    local client = require('specd.client').of(bufnr)
-    if client then
-      local ends = { dos = '\r\n', unix = '\n', mac = '\r' }
-      local line_end = ends[vim.bo[bufnr].fileformat]
-      local lines = vim.api.nvim_buf_get_lines(bufnr, 0, -1, true)
-      local text = table.concat(lines, line_end) .. (vim.bo[bufnr].endofline and line_end or '')
-      client:notify('textDocument/didChange', {
-        textDocument = { uri = vim.uri_from_bufnr(bufnr), version = vim.lsp.util.buf_versions[bufnr] },
-        contentChanges = { { text = text } },
-      })
-    end
-  end,
-})
+require('specd.sync')
 
 return M

@@ -6,6 +6,7 @@ local ending = require('specd.ending')
 local kept = require('specd.kept')
 local marks = require('specd.marks')
 local say = require('specd.say').say
+local sync = require('specd.sync')
 
 local M = {}
 
@@ -112,27 +113,45 @@ function M.drop(job)
   marks.hide_region(job.bufnr)
 end
 
---- Ask the server for it. params: of `specd/rewrite`.
+--- Ask the server for it. One whose text is not the buffer's says so; then it is told, and asked again.
 ---@param job specd.Job
 ---@param client vim.lsp.Client
 ---@param params table
-function M.start(job, client, params)
+---@param is_again? boolean
+local function ask(job, client, params, is_again)
   local bufnr = job.bufnr
-  job.client_id = client.id
-  apply.separate(bufnr)
-  marks.dismiss(bufnr)
-  M._unfollow(bufnr)
-  follow(bufnr)
+  params.sha256 = sync.sha256(bufnr)
   local sent = client:request('specd/rewrite', params, function(err, result)
     if running[bufnr] ~= job then
       return
     end
-    local message = ending.told(job, err and err.message or result.message, result and result.outcome)
+    local outcome = result and result.outcome
+    if outcome == 'unsynced' and vim.api.nvim_buf_is_loaded(bufnr) and not is_again then
+      local is_old = params.version ~= vim.lsp.util.buf_versions[bufnr] -- the lines were counted in another text
+      params.version = sync.open_again(bufnr, client)
+      if not is_old then
+        return ask(job, client, params, true)
+      end
+    end
+    local message = ending.told(job, err and err.message or result.message, outcome)
     M.finish(job, message, not err and levels[result.severity] or vim.log.levels.ERROR)
   end, bufnr)
   if not sent then
     M.finish(job, 'the language server has ended; the next :SpecdRewrite starts it again', vim.log.levels.ERROR)
   end
+end
+
+--- Ask the server for it. params: of `specd/rewrite`.
+---@param job specd.Job
+---@param client vim.lsp.Client
+---@param params table
+function M.start(job, client, params)
+  job.client_id = client.id
+  apply.separate(job.bufnr)
+  marks.dismiss(job.bufnr)
+  M._unfollow(job.bufnr)
+  follow(job.bufnr)
+  ask(job, client, params)
 end
 
 ---@param job specd.Job
