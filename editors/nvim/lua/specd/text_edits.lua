@@ -4,9 +4,13 @@
 local M = {}
 
 ---@param text string
+---@param bufnr integer
 ---@return string[] lines the last one is what stands behind the last line end
-local function lines_of(text)
-  return vim.split(text:gsub('\r\n', '\n'):gsub('\r', '\n'), '\n', { plain = true })
+local function lines_of(text, bufnr)
+  if vim.bo[bufnr].fileformat ~= 'unix' then -- there a return before a line's end is the buffer's
+    text = text:gsub('\r\n', '\n'):gsub('\r', '\n')
+  end
+  return vim.split(text, '\n', { plain = true })
 end
 
 --- Byte column of an LSP character; the line's end if it lies behind.
@@ -26,7 +30,7 @@ end
 local function make(bufnr, edit, encoding)
   local first, last = edit.range.start, edit.range['end']
   local count = vim.api.nvim_buf_line_count(bufnr)
-  local lines = lines_of(edit.newText)
+  local lines = lines_of(edit.newText, bufnr)
   if first.character == 0 and (last.character == 0 or last.line >= count) and lines[#lines] == '' then
     table.remove(lines) -- whole lines for whole lines
     vim.api.nvim_buf_set_lines(bufnr, math.min(first.line, count), math.min(last.line, count), true, lines)
