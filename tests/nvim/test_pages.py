@@ -31,6 +31,7 @@ StartNvim = Callable[..., Nvim]
         ("{ model = '' }", 'setting "model" must be a folder or a name'),
         ("{ log_size = 0.5 }", 'setting "log_size" must be a whole number of KiB'),
         ("7", "setup takes a table of settings, not 7"),
+        ("{ cmd = { 'specd', 'lsp' }, 'x' }", "setting 1 is not known; known are apply_timeout, cmd, "),
     ],
 )
 def test_a_wrong_setting_is_named_and_its_default_stands_in(nvim: Nvim, opts: str, words: str) -> None:
@@ -51,6 +52,33 @@ def test_a_wrong_setting_keeps_nobody_from_working(start: StartNvim) -> None:
     assert re.search(r" info +job \S+ done: 3 hunks, .* edits, \d+ ms each, shown after \d+ ms\n", at.log())
     assert re.search(r" trace +specd \S+: prefill at \d+ ms, [\d.]+ ms \(reused \d+, new \d+\)\n", at.log())
     assert "Grid" not in at.log()  # figures, no text of the user's
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            "rewrite('nonsense', 'at once')",
+            "where to rewrite is 'cursor', 'file' or { first line, last line }, not \"non",
+        ),
+        ("rewrite({ 1 }, 'at once')", "{ first line, last line }, not { 1 }"),
+        ("rewrite({ 1.5, 2 }, 'at once')", "{ first line, last line }, not { 1.5, 2 }"),
+        ("rewrite({ 1, '$' }, 'at once')", '{ first line, last line }, not { 1, "$" }'),
+        ("rewrite(true, 'at once')", "{ first line, last line }, not true"),
+        ("rewrite('file', 7)", "the instruction is a string, not a number"),
+        ("rewrite({ 3, 2 }, 'at once')", "lines 3 to 2 cannot be rewritten"),
+        ("rewrite({ 0, 2 }, 'at once')", "lines 0 to 2 cannot be rewritten"),
+        ("rewrite({ 1, 18 }, 'at once')", "the first is at least 1, the last at most 17, and none before it"),
+    ],
+)
+def test_a_wrong_call_is_told_in_a_line(nvim: Nvim, call: str, words: str) -> None:
+    nvim.lua(f"require('specd').{call}")
+    ((message, level),) = nvim.said
+    assert words in message
+    assert "\n" not in message
+    assert level == 4
+    assert nvim.lua("return require('specd.jobs').all()") == []
+    assert nvim.text == GRID
 
 
 def test_setup_may_be_called_again_and_the_last_one_counts(start: StartNvim) -> None:
@@ -87,6 +115,14 @@ def test_info_says_what_runs(nvim: Nvim) -> None:
     assert f"log      {nvim.home.log}" in nvim.text
     nvim.api.input("q")
     assert nvim.text == GRID
+
+
+def test_the_information_is_shown_where_buffers_are_not_modifiable(start: StartNvim) -> None:
+    at = start()
+    at.api.command("set nomodifiable | setglobal nomodifiable")
+    at.api.command("SpecdInfo")
+    wait_for(lambda: at.text.startswith("editor   Neovim"))
+    assert at.lua("return vim.bo.modifiable") is False
 
 
 def test_checkhealth_finds_program_daemon_and_maps(start: StartNvim) -> None:

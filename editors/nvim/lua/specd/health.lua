@@ -117,7 +117,7 @@ local function check_daemon(word)
   local answer = specd(word, 'status', '--json')
   local ok, status = pcall(vim.json.decode, answer.out, { luanil = { object = true } })
   if not ok or type(status) ~= 'table' or not status.pid then
-    health.info('none runs; the next rewrite starts it')
+    health.info('none answers; the next rewrite starts one, or says what keeps it')
     return
   end
   for _, line in ipairs(require('specd.info').daemon_lines(status)) do

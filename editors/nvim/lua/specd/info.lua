@@ -11,7 +11,7 @@ end
 ---@return string[]
 function M.daemon_lines(status)
   if not status or status == vim.NIL then
-    return { 'daemon   none runs; the next rewrite starts it' }
+    return { 'daemon   none answers; the next rewrite starts one, or says what keeps it (so does :checkhealth specd)' }
   end
   local lines = {
     ('daemon   specd %s, pid %d, %s, up %.0f s, %s resident'):format(
@@ -50,6 +50,7 @@ end
 ---@param lines string[]
 local function show(lines)
   local bufnr = vim.api.nvim_create_buf(false, true)
+  vim.bo[bufnr].modifiable = true -- as not all buffers are with |-M|
   vim.api.nvim_buf_set_lines(bufnr, 0, -1, false, lines)
   vim.bo[bufnr].modifiable = false
   vim.bo[bufnr].bufhidden = 'wipe'

@@ -81,7 +81,15 @@ function M.rewrite(where, instruction)
   if is_refused(bufnr) then
     return
   end
-  local target = require('specd.target').new(bufnr, where or 'cursor')
+  local targets = require('specd.target')
+  local problem = targets.problem(bufnr, where or 'cursor')
+  if not problem and instruction ~= nil and type(instruction) ~= 'string' then
+    problem = 'the instruction is a string, not a ' .. type(instruction)
+  end
+  if problem then
+    return require('specd.jobs').say(problem, vim.log.levels.ERROR)
+  end
+  local target = targets.new(bufnr, where or 'cursor')
   instruction = vim.trim(instruction or '')
   if instruction ~= '' then
     return start(bufnr, target, instruction)
@@ -116,7 +124,8 @@ function M.rewrite_asked(bufnr, asked, version)
     local stop = range['end']
     local last = (stop.character > 0 or stop.line == range.start.line) and stop.line + 1 or stop.line
     local is_empty = vim.deep_equal(range.start, stop)
-    where = is_empty and 'cursor' or { first, last }
+    last = math.min(last, vim.api.nvim_buf_line_count(bufnr))
+    where = is_empty and 'cursor' or { math.min(first, last), last }
   end
   vim.api.nvim_buf_call(bufnr, function()
     M.rewrite(where)

@@ -134,8 +134,12 @@ function M.read(given)
     return read, { ('setup takes a table of settings, not %s; the defaults are used.'):format(shown(given)) }
   end
   local problems = {} ---@type string[]
-  for key, value in vim.spairs(given) do
-    local check = checks[key]
+  local keys = vim.tbl_keys(given)
+  table.sort(keys, function(a, b)
+    return tostring(a) < tostring(b) -- they may be of any kind
+  end)
+  for _, key in ipairs(keys) do
+    local check, value = checks[key], given[key]
     if not check then
       local known = table.concat(vim.fn.sort(vim.tbl_keys(checks)), ', ')
       problems[#problems + 1] = ('setting %s is not known; known are %s.'):format(shown(key), known)

@@ -17,6 +17,35 @@ Target.__index = Target
 
 local M = {}
 
+---@param value any
+local function are_lines(value)
+  return type(value) == 'table'
+    and vim.islist(value)
+    and #value == 2
+    and vim.iter(value):all(function(one)
+      return type(one) == 'number' and one % 1 == 0
+    end)
+end
+
+--- What is wrong with `where` for a buffer; nil if nothing is.
+---@param bufnr integer
+---@param where any
+---@return string?
+function M.problem(bufnr, where)
+  if where == 'file' or where == 'cursor' then
+    return nil
+  end
+  if not are_lines(where) then
+    local shown = vim.inspect(where, { newline = ' ', indent = '' })
+    return ("where to rewrite is 'cursor', 'file' or { first line, last line }, not %s"):format(shown)
+  end
+  local count = api.nvim_buf_line_count(bufnr)
+  if where[1] < 1 or where[1] > where[2] or where[2] > count then
+    local text = 'lines %d to %d cannot be rewritten; the first is at least 1, the last at most %d, and none before it'
+    return text:format(where[1], where[2], count)
+  end
+end
+
 ---@param bufnr integer
 ---@param where specd.Where
 ---@return specd.Target
