@@ -175,3 +175,31 @@ def test_carriage_returns_at_line_ends_are_kept(nvim: Nvim, text: str, command: 
     nvim.wait_said("took")
     nvim.api.command("write")
     assert file.read_bytes().decode() == text
+
+
+@pytest.mark.parametrize("finish", ["<CR>", "<C-c>"])
+def test_a_command_that_is_typed_in_the_stream_hinders_nothing_and_is_an_undo_step_of_its_own(
+    start: StartNvim, finish: str
+) -> None:
+    at = start()
+    at.show()
+    assert at.lua("return vim.o.inccommand") == "nosplit"
+    at.api.command("SpecdRewrite! slowly")
+    wait_for(lambda: "class Mesh" in at.text)
+    at.api.input(":%s/return/give")
+    assert at.wait_said().startswith("specd: 3 hunks, ")
+    assert at.mode == "c"
+    assert at.text == MESH
+    at.api.input(finish)
+    wait_for(lambda: at.mode == "n")
+    assert at.lua("return vim.o.inccommand") == "nosplit"
+    if finish == "<CR>":
+        wait_for(lambda: at.text == MESH.replace("return", "give"))
+        at.api.input("u")
+        wait_for(lambda: at.text == MESH)
+    at.api.input("u")
+    wait_for(lambda: at.text == GRID)
+    at.api.input("2<C-r>")
+    at.api.command("SpecdRevert")
+    at.wait_said("took 3 hunks back")
+    assert at.text.replace("give", "return") == GRID

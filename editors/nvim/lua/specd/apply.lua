@@ -75,8 +75,8 @@ local function make(change, encoding)
   M.begin_undo_step(bufnr)
   text_edits.make(change.edits, bufnr, encoding)
   joins[bufnr] = vim.lsp.util.buf_versions[bufnr]
-  if bufnr == vim.api.nvim_get_current_buf() and vim.api.nvim_get_mode().mode:match('^[iR]') then
-    M.end_undo_step(bufnr) -- what is typed next in this insert is the user's step, not ours
+  if bufnr == vim.api.nvim_get_current_buf() and vim.api.nvim_get_mode().mode:match('^[iRc]') then
+    M.end_undo_step(bufnr) -- what is typed next in this insert, or done by this command, is the user's step, not ours
   end
 end
 

@@ -73,3 +73,31 @@ api.nvim_create_autocmd('OptionSet', {
     end
   end,
 })
+
+-- While the preview of a command is shown Neovim tells nobody of changes, so that no server would learn what became of
+-- an edit, and each would take the next change for one of another text.
+local previewed ---@type {option:string,level:integer}? what 'inccommand' was, and where the command line was entered
+
+api.nvim_create_autocmd('CmdlineEnter', {
+  group = group,
+  pattern = ':',
+  desc = "specd: while a rewrite is under way there is no 'inccommand'",
+  callback = function()
+    if not previewed and vim.o.inccommand ~= '' and #require('specd.jobs').all() > 0 then
+      previewed = { option = vim.o.inccommand, level = vim.v.event.cmdlevel }
+      vim.o.inccommand = ''
+    end
+  end,
+})
+
+api.nvim_create_autocmd('CmdlineLeave', {
+  group = group,
+  pattern = ':',
+  desc = "specd: 'inccommand' is as it was",
+  callback = function()
+    if previewed and vim.v.event.cmdlevel <= previewed.level then
+      vim.o.inccommand = previewed.option
+      previewed = nil
+    end
+  end,
+})
