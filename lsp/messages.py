@@ -59,24 +59,29 @@ def refused(reason: str | None) -> str:
     return f"the editor refused the edit: {reason}" if reason else "the editor refused the edit, and did not say why"
 
 
-def kept(hunks: int, *, is_open: bool = True) -> str:
+def kept(hunks: int) -> str:
     """What a job that did not come to its end leaves behind."""
     if not hunks:
         return "nothing was changed"
     stay, them = ("stays", "it") if hunks == 1 else ("stay", "them")
-    hint = f" (specd.revert takes {them} back)" if is_open else ""
-    return f"{_count(hunks, 'hunk')} applied so far {stay}{hint}"
+    return f"{_count(hunks, 'hunk')} applied so far {stay} (specd.revert takes {them} back)"
 
 
 def cancelled(why: str, hunks: int) -> str:
     if why == TAKEN_BACK:  # what became of its hunks is told by who takes them back
         return f"cancelled ({why})"
-    return f"cancelled{f' ({why})' if why else ''}; {kept(hunks, is_open=why != CLOSED)}"
+    if why == CLOSED and hunks:  # it may have been thrown away, or have gone on under another name
+        return f"cancelled ({why}, with {_count(hunks, 'hunk')} in it)"
+    return f"cancelled{f' ({why})' if why else ''}; {kept(hunks)}"
 
 
 def left(hunks: int) -> str:
     """What is said of hunks that the user did not take; empty if there are none."""
     return f"; you left {_count(hunks, 'hunk')} out" if hunks else ""
+
+
+def left_all(hunks: int) -> str:
+    return f"nothing was changed: you left {f'all {hunks} hunks' if hunks > 1 else 'the hunk'} out"
 
 
 def reverted(count: int, lost: Sequence[str]) -> str:

@@ -1,14 +1,17 @@
 """How a job's end is told: its name for programs, one message for the user, and how grave it is. Pure."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from specd.daemon.protocol import Cancelled, Declined, Done, Failed, NoChange, Outcome, Summary, Truncated
 from specd.lsp import messages
 from specd.lsp.requests import RewriteResult
 
 Severity = Literal["info", "warning", "error"]
+
+_SAYS_NOTHING: Final = re.compile(r"^(?!the model declined).*(nothing (was )?changed|there is nothing to rewrite)")
 
 
 @dataclass(frozen=True)
@@ -75,24 +78,32 @@ def said_of(outcome: Outcome, facts: Facts) -> Said:
                 return Said("conflict", _with(text, notes), "warning")
             if not facts.hunks and not facts.left:
                 return Said("no_change", _with("no change needed: the text says so by now", notes), "info")
-            told = messages.done(facts.hunks, facts.seconds, summary, facts.lines) + messages.left(facts.left)
+            told = messages.left_all(facts.left)
+            if facts.hunks:
+                told = messages.done(facts.hunks, facts.seconds, summary, facts.lines) + messages.left(facts.left)
             return Said("done", _with(told, notes), "warning" if notes else "info")
         case NoChange(_, notes):
             return Said("no_change", _with("no change needed", notes), "warning" if notes else "info")
         case Declined(message):
-            return Said("declined", f"{message.rstrip('.')}; {messages.kept(facts.hunks)}", "warning")
+            return Said("declined", _with_kept(message, facts.hunks), "warning")
         case Truncated(message):
             lost = messages.conflicts(facts.lost, facts.hunks + len(facts.lost), facts.reason) if facts.lost else ""
-            return Said("truncated", _with(f"{message.rstrip('.')}; {messages.kept(facts.hunks)}", [lost]), "warning")
+            return Said("truncated", _with(_with_kept(message, facts.hunks), [lost]), "warning")
         case Cancelled(message):
             return Said("cancelled", messages.cancelled(message, facts.hunks), "warning")
         case Failed(code, message):
             name = "refused" if code in ("refused", "guard", "usage") else "error"
-            return Said(name, f"{_for_editors(message).rstrip('.')}; {messages.kept(facts.hunks)}", "error")
+            return Said(name, _with_kept(_for_editors(message), facts.hunks), "error")
 
 
 def _with(text: str, notes: Sequence[str]) -> str:
     return "; ".join([text, *filter(None, notes)])
+
+
+def _with_kept(message: str, hunks: int) -> str:
+    """The message, and what the job leaves behind, unless the message has said that this is nothing."""
+    message = message.rstrip(".")
+    return message if not hunks and _SAYS_NOTHING.search(message) else f"{message}; {messages.kept(hunks)}"
 
 
 def _for_editors(message: str) -> str:

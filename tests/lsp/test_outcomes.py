@@ -3,7 +3,7 @@
 import pytest
 
 from specd.daemon.protocol import Cancelled, Declined, Done, Failed, NoChange, Outcome, Summary, Truncated
-from specd.lsp.messages import done, edits, reverted
+from specd.lsp.messages import CLOSED, done, edits, reverted
 from specd.lsp.outcomes import Facts, said_of
 
 RUN = Summary(tokens=930, accepted=809, generate_seconds=0.3)
@@ -69,6 +69,18 @@ def facts(**changes: object) -> Facts:
             "the region has 9 lines; the limit is 4. Select fewer lines; nothing was changed",
         ),
         (
+            Failed("refused", "the text is empty; there is nothing to rewrite.", NONE),
+            {"hunks": 0},
+            "refused",
+            "the text is empty; there is nothing to rewrite",
+        ),
+        (
+            Declined("the model answered no code: nothing changed", NONE),
+            {"hunks": 0},
+            "declined",
+            "the model answered no code: nothing changed",
+        ),
+        (
             Failed("unavailable", "try `specd stop --now`.", NONE),
             {"hunks": 0},
             "error",
@@ -98,3 +110,10 @@ def test_what_was_cut_off_and_what_was_in_conflict_are_both_said() -> None:
     said = said_of(Truncated("the answer broke off", "", NONE), facts(hunks=1, lost=["4", "4"]))
     expected = "the answer broke off; 1 hunk applied so far stays (specd.revert takes it back); "
     assert said.message == expected + "the text changed under the rewrite: 2 of 3 hunks not applied (line 4)"
+
+
+def test_of_a_document_that_was_closed_it_is_not_said_that_something_stays() -> None:
+    said = said_of(Cancelled(""), facts(hunks=1, cancelled=CLOSED))
+    assert said.message == "cancelled (the document was closed, with 1 hunk in it)"
+    said = said_of(Cancelled(""), facts(cancelled=CLOSED))
+    assert said.message == "cancelled (the document was closed); nothing was changed"

@@ -92,6 +92,7 @@ def test_deleted_in_the_moment_a_hunk_comes_it_is_not_marked_as_a_deletion(nvim:
     [("readonly", "the buffer is read-only now"), ("nomodifiable", "the buffer is not modifiable now")],
 )
 def test_a_buffer_that_may_no_longer_be_changed_is_not(nvim: Nvim, option: str, why: str) -> None:
+    remedy = {"readonly": "noreadonly", "nomodifiable": "modifiable"}[option]
     in_mid_stream(nvim)
     nvim.api.command(f"setlocal {option}")
     message = f"specd: cancelled ({why}); 1 hunk applied so far stays (:SpecdRevert takes it back)"
@@ -102,7 +103,7 @@ def test_a_buffer_that_may_no_longer_be_changed_is_not(nvim: Nvim, option: str, 
     nvim.lua("_G.said = {}")
     for call in ("revert", "revert_hunk"):
         nvim.lua(f"vim.cmd('1'); require('specd').{call}()")
-        assert nvim.said[-1][0] == "specd: the buffer is read-only; make it writable first (:set noreadonly modifiable)"
+        assert nvim.said[-1][0] == f"specd: {why.removesuffix(' now')}; change that first (:set {remedy})"
     assert nvim.text == FIRST
     nvim.api.command("setlocal noreadonly modifiable")
     nvim.api.command("SpecdRevert")

@@ -123,6 +123,7 @@ def test_a_server_that_hangs_is_left_by_reverting(start: StartNvim, instruction:
     hanging = server_of(at)
     os.kill(hanging, signal.SIGSTOP)
     at.api.command("SpecdRevert")
+    at.wait_said("specd: taking back: the language server has not answered yet", 5)
     assert at.wait_said("took") == "specd: took 3 hunks back (the language server did not answer and was ended)"
     assert at.text == GRID
     assert at.lua("return require('specd.jobs').all()") == at.marks("region") == []

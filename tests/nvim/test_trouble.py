@@ -145,6 +145,7 @@ def test_a_server_that_hangs_is_left_by_cancelling_and_another_is_started(start:
     hanging = server_of(at)
     os.kill(hanging, signal.SIGSTOP)
     at.api.command("SpecdCancel")
+    at.wait_said("specd: cancelling: the language server has not answered yet", 5)
     assert "cancelled; the language server did not answer" in at.wait_said("cancelled")
     assert at.marks("region") == []
     at.api.input("u")

@@ -55,6 +55,18 @@ function M.fixed(bufnr)
   return vim.bo[bufnr].readonly and 'the buffer is read-only' or nil
 end
 
+--- The same for who wants to change it, with what to do.
+---@param bufnr integer
+---@return string?
+function M.refusal(bufnr)
+  local options = { not vim.bo[bufnr].modifiable and 'modifiable' or nil }
+  if vim.bo[bufnr].readonly then
+    table.insert(options, 1, 'noreadonly')
+  end
+  local reason = M.fixed(bufnr)
+  return reason and ('%s; change that first (:set %s)'):format(reason, table.concat(options, ' '))
+end
+
 ---@param change lsp.TextDocumentEdit
 ---@param encoding 'utf-8'|'utf-16'|'utf-32'
 ---@return string? reason why it was not made

@@ -8,15 +8,16 @@ local marks = require('specd.marks')
 local M = {}
 
 local REVERT_PATIENCE_MS = 6000 -- an edit that is under way may take four seconds
+local SILENCE_MS = 2000 -- then the user is told that it is waited for
 
 --- Whether the current buffer may not be changed; then the user is told.
 ---@return boolean
 local function is_fixed()
-  local is = apply.fixed(vim.api.nvim_get_current_buf()) ~= nil
-  if is then
-    jobs.say('the buffer is read-only; make it writable first (:set noreadonly modifiable)', vim.log.levels.WARN)
+  local reason = apply.refusal(vim.api.nvim_get_current_buf())
+  if reason then
+    jobs.say(reason, vim.log.levels.WARN)
   end
-  return is
+  return reason ~= nil
 end
 
 --- Take back what is kept and as it was written; tell the user how many with those that are out `already`.
@@ -71,6 +72,11 @@ function M.revert()
       on_reverted(bufnr, err, result)
     end
   end, bufnr)
+  vim.defer_fn(function()
+    if not is_answered and vim.api.nvim_buf_is_loaded(bufnr) then
+      jobs.say('taking back: the language server has not answered yet')
+    end
+  end, SILENCE_MS)
   vim.defer_fn(function()
     if not is_answered and vim.api.nvim_buf_is_loaded(bufnr) then
       is_answered = true

@@ -65,8 +65,7 @@ local function is_refused(bufnr)
   local jobs = require('specd.jobs')
   local reason = jobs.of(bufnr) and 'a rewrite of this buffer is under way; :SpecdCancel ends it'
     or require('specd.client').unfit(bufnr)
-    or (vim.bo[bufnr].readonly or not vim.bo[bufnr].modifiable)
-      and 'the buffer is read-only; make it writable first (:set noreadonly modifiable)'
+    or require('specd.apply').refusal(bufnr)
   if reason then
     jobs.say(reason, vim.log.levels.WARN)
   end

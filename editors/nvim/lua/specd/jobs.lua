@@ -25,6 +25,7 @@ local running = {}
 local followers = {}
 
 local CANCEL_PATIENCE_MS = 6000 -- an edit that is under way may take four seconds
+local SILENCE_MS = 2000 -- then the user is told that it is waited for
 
 local levels = { info = vim.log.levels.INFO, warning = vim.log.levels.WARN, error = vim.log.levels.ERROR }
 
@@ -182,6 +183,11 @@ end
 ---@param job specd.Job
 ---@param client vim.lsp.Client
 function M._expect_end(job, client)
+  vim.defer_fn(function()
+    if M.is_open(job) then
+      M.say('cancelling: the language server has not answered yet')
+    end
+  end, SILENCE_MS)
   vim.defer_fn(function()
     if M.is_open(job) then
       local text = 'cancelled; the language server did not answer and was ended (:SpecdRewrite starts another); '
