@@ -46,7 +46,7 @@ EDITS = [
     ([(2, 5, 3, 0, "!\n")], ["one", "two", "three!"]),
     ([(2, 5, 2, 5, "\nfour")], ["one", "two", "three", "four"]),
     ([(1, 1, 1, 2, "W")], ["one", "tWo", "three"]),
-    ([(0, 1, 2, 1, "\r\n")], ["o", "hree"]),
+    ([(0, 1, 2, 1, "\r\n")], ["o\r", "hree"]),  # where lines end with LF alone
     ([(0, 0, 1, 0, "1\n"), (2, 0, 3, 0, "3\n")], ["1", "two", "3"]),
 ]
 
@@ -65,6 +65,15 @@ def test_an_edit_is_one_change_wherever_it_is(
     nvim.api.exec_lua("require('specd.text_edits').make(..., vim.api.nvim_get_current_buf(), 'utf-16')", asked)
     assert list(nvim.api.current.buffer[:]) == lines
     assert nvim.lua("return vim.b.changedtick") == tick + len(edits)
+
+
+@pytest.mark.parametrize(("fileformat", "end"), [("dos", "\r\n"), ("dos", "\n"), ("mac", "\r")])
+def test_a_line_end_of_the_server_is_one_of_the_buffer(nvim: Nvim, fileformat: str, end: str) -> None:
+    nvim.api.command(f"enew! | set buftype=nofile fileformat={fileformat}")
+    nvim.api.current.buffer[:] = ["one", "two", "three"]
+    edit = {"range": {"start": {"line": 0, "character": 1}, "end": {"line": 2, "character": 1}}, "newText": end}
+    nvim.api.exec_lua("require('specd.text_edits').make(..., vim.api.nvim_get_current_buf(), 'utf-16')", [edit])
+    assert list(nvim.api.current.buffer[:]) == ["o", "hree"]
 
 
 @pytest.mark.parametrize("typed", [False, True])
