@@ -147,6 +147,14 @@ def test_a_buffer_that_got_its_file_type_before_its_name_is_rewritten_as_any(nvi
     assert nvim.text == MESH
 
 
+def test_a_text_with_a_nul_is_rewritten_too(nvim: Nvim) -> None:
+    file = nvim.open("nul.py", "class Grid:\n    cell = '\0'\n    kind = Grid\n")
+    nvim.api.command("SpecdRewrite! stream")
+    assert " hunk" in nvim.wait_said()
+    nvim.api.command("write")
+    assert file.read_text() == "class Mesh:\n    cell = '\0'\n    kind = Mesh\n"
+
+
 RETURNS = "a = Grid\r\nb = Grid\r\nc = Grid\nd = Grid\r\n"
 
 
