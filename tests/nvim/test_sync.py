@@ -211,3 +211,19 @@ def test_a_command_that_is_typed_in_the_stream_hinders_nothing_and_is_an_undo_st
     at.api.command("SpecdRevert")
     at.wait_said("took 3 hunks back")
     assert at.text.replace("give", "return") == GRID
+
+
+def test_a_rewrite_that_begins_while_a_preview_is_shown_changes_nothing_unseen(start: StartNvim) -> None:
+    at = start()
+    at.show()
+    at.api.input(":%s/return/give")
+    wait_for(lambda: at.mode == "c")
+    at.lua("require('specd').rewrite('file', 'stream')")
+    assert "a command is being typed" in at.wait_said()
+    at.api.input("<C-c>")
+    wait_for(lambda: at.mode == "n")
+    assert at.text == GRID
+    at.lua("_G.said = {}")
+    at.api.command("SpecdRewrite! stream")
+    assert at.wait_said().startswith("specd: 3 hunks, ")
+    assert at.text == MESH

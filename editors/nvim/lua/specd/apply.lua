@@ -80,6 +80,9 @@ local function make(change, encoding)
   if fixed then
     return fixed
   end
+  if vim.o.inccommand ~= '' and vim.api.nvim_get_mode().mode == 'c' and vim.fn.getcmdtype() == ':' then
+    return "a command is being typed, whose preview ('inccommand') hides changes from the server"
+  end
   local version = vim.lsp.util.buf_versions[bufnr]
   if type(document.version) == 'number' and document.version ~= version then
     return ('the text changed (version %d, not %d)'):format(version, document.version)
