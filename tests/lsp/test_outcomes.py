@@ -115,5 +115,5 @@ def test_what_was_cut_off_and_what_was_in_conflict_are_both_said() -> None:
 def test_of_a_document_that_was_closed_it_is_not_said_that_something_stays() -> None:
     said = said_of(Cancelled(""), facts(hunks=1, cancelled=CLOSED))
     assert said.message == "cancelled (the document was closed, with 1 hunk in it)"
-    said = said_of(Cancelled(""), facts(cancelled=CLOSED))
+    said = said_of(Cancelled(""), facts(hunks=0, cancelled=CLOSED))
     assert said.message == "cancelled (the document was closed); nothing was changed"
