@@ -2,17 +2,26 @@
 
 import * as vscode from "vscode";
 import { changesOf } from "./changes";
-import type { NamedHunk } from "./hunkCommands";
+import { tellContext } from "./context";
+import { registerHovers } from "./hunkHover";
 import { isDeletion, type Lines, type Mark, Marks } from "./marks";
+import { Paced } from "./paced";
 import type { HunkParams, RegionParams } from "./protocol";
+
+const DRAWN_MS = 100; // between two drawings: a rewrite may have hundreds of hunks, and an edit's answer comes first
 
 export class HunkView implements vscode.Disposable {
     private readonly documents = new Map<string, Marks>();
     private readonly latest = new Map<string, string>(); // document to its latest job
+    private readonly decorated = new WeakSet<vscode.TextEditor>();
+    private readonly drawing = new Paced(DRAWN_MS, () => this.draw());
     private readonly subscriptions: vscode.Disposable[] = [];
     private readonly region = vscode.window.createTextEditorDecorationType({
         isWholeLine: true,
         backgroundColor: new vscode.ThemeColor("editor.rangeHighlightBackground"),
+        borderColor: new vscode.ThemeColor("editor.rangeHighlightBorder"), // high contrast themes have that in its place
+        borderStyle: "solid",
+        borderWidth: "0 2px",
         rangeBehavior: vscode.DecorationRangeBehavior.OpenOpen,
     });
     private readonly changed = lineDecoration("0 0 0 3px", "editorGutter.modifiedBackground", "diffEditor.insertedLineBackground");
@@ -23,8 +32,9 @@ export class HunkView implements vscode.Disposable {
         this.subscriptions.push(
             vscode.workspace.onDidChangeTextDocument((event) => this.change(event)),
             vscode.workspace.onDidCloseTextDocument((document) => this.forget(document.uri)),
-            vscode.window.onDidChangeVisibleTextEditors(() => this.update()),
+            vscode.window.onDidChangeVisibleTextEditors(() => this.drawing.now()),
             vscode.window.onDidChangeActiveTextEditor(() => this.updateContext()),
+            registerHovers((document, line) => (this.isShown() ? this.marksOf(document)?.at(line, document.lineCount - 1) : undefined)),
             this.region,
             this.changed,
             this.deleted,
@@ -71,24 +81,36 @@ export class HunkView implements vscode.Disposable {
         this.update();
     }
 
-    /** Decorate what is visible: an editor that was hidden has lost its decorations. */
+    /** Show what is known now, soon. */
     update(): void {
+        this.drawing.call();
+    }
+
+    /** Decorate what is visible: an editor that was hidden has lost its decorations. */
+    private draw(): void {
         for (const editor of vscode.window.visibleTextEditors) {
-            const { document } = editor;
-            const known = this.marksOf(document);
-            editor.setDecorations(this.region, (known?.regions ?? []).map((lines) => rangeOfLines(lines, document)));
-            const marks = this.isShown() ? (known?.all ?? []) : [];
-            const isBehindLast = (mark: Mark): boolean => isDeletion(mark) && mark.start >= document.lineCount;
-            const decorate = (type: vscode.TextEditorDecorationType, holds: (mark: Mark) => boolean): void =>
-                editor.setDecorations(type, decorations(marks.filter(holds), document));
-            decorate(this.changed, (mark) => !isDeletion(mark));
-            decorate(this.deleted, (mark) => isDeletion(mark) && !isBehindLast(mark));
-            decorate(this.deletedAtEnd, isBehindLast);
+            const known = this.marksOf(editor.document);
+            if (known === undefined && !this.decorated.has(editor)) continue;
+            this.decorated.add(editor);
+            this.decorate(editor, known?.regions ?? [], this.isShown() ? (known?.all ?? []) : []);
         }
         this.updateContext();
     }
 
+    private decorate(editor: vscode.TextEditor, regions: readonly Lines[], marks: readonly Mark[]): void {
+        const { document } = editor;
+        const isBehindLast = (mark: Mark): boolean => isDeletion(mark) && mark.start >= document.lineCount;
+        // places only, for which VS Code has a fast way
+        const draw = (type: vscode.TextEditorDecorationType, places: readonly Lines[]): void =>
+            editor.setDecorations(type, places.map((lines) => rangeOfLines(lines, document)));
+        draw(this.region, regions);
+        draw(this.changed, marks.filter((mark) => !isDeletion(mark)));
+        draw(this.deleted, marks.filter((mark) => isDeletion(mark) && !isBehindLast(mark)));
+        draw(this.deletedAtEnd, marks.filter(isBehindLast));
+    }
+
     dispose(): void {
+        this.drawing.drop();
         for (const one of this.subscriptions) one.dispose();
     }
 
@@ -108,33 +130,13 @@ export class HunkView implements vscode.Disposable {
     private updateContext(): void {
         const document = vscode.window.activeTextEditor?.document;
         const has = document !== undefined && (this.marksOf(document)?.all.length ?? 0) > 0;
-        void vscode.commands.executeCommand("setContext", "specd.hasHunks", has);
+        tellContext("hasHunks", has);
     }
 }
 
 /** Whole lines in a document that may have become shorter; of none, the one that they stand before. */
 export function rangeOfLines({ start, end }: Lines, document: vscode.TextDocument): vscode.Range {
     return document.validateRange(new vscode.Range(start, 0, Math.max(start, end - 1), 0));
-}
-
-function decorations(marks: readonly Mark[], document: vscode.TextDocument): vscode.DecorationOptions[] {
-    return marks.map((mark) => ({ range: rangeOfLines(mark, document), hoverMessage: hoverOf(mark, document) }));
-}
-
-function hoverOf({ job, number, oldText }: Mark, { uri, languageId }: vscode.TextDocument): vscode.MarkdownString {
-    const named: NamedHunk = { uri: uri.toString(), job, number };
-    const argument = encodeURIComponent(JSON.stringify([named]));
-    const hover = new vscode.MarkdownString(
-        `specd: [Revert](command:specd.revertHunk?${argument} "Bring the old lines back") · ` +
-            `[Previous](command:specd.previousHunk?${argument}) · [Next](command:specd.nextHunk?${argument}) · ` +
-            `[Dismiss all](command:specd.dismissHunks?${argument})\n\n`,
-    );
-    hover.isTrusted = {
-        enabledCommands: ["specd.revertHunk", "specd.previousHunk", "specd.nextHunk", "specd.dismissHunks"],
-    };
-    if (oldText) hover.appendCodeblock(oldText.replace(/\r?\n$/, ""), languageId);
-    else hover.appendMarkdown("These lines are new.");
-    return hover;
 }
 
 function lineDecoration(borderWidth: string, color: string, background?: string): vscode.TextEditorDecorationType {

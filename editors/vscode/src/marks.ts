@@ -42,10 +42,8 @@ export class Marks {
     change(version: number, changes: readonly Change[]): void {
         this.recent.push({ version, changes });
         if (this.recent.length > REMEMBERED) this.recent.shift();
-        for (const change of changes) {
-            this.marks = moved(this.marks, change);
-            for (const [job, region] of this.regionOf) this.regionOf.set(job, movedRegion(region, change));
-        }
+        this.marks = moved(this.marks, changes);
+        for (const [job, region] of this.regionOf) this.regionOf.set(job, changes.reduce(movedRegion, region));
     }
 
     /** A job begins to rewrite these lines of `version`. */
@@ -60,12 +58,13 @@ export class Marks {
     /** A hunk stands where `mark` says in the text of `version`; the text may have changed since. */
     add(mark: Mark, version: number): void {
         this.remove(mark.job, mark.number);
-        const found = this.since(version).reduce<Mark[]>(moved, [mark]);
-        this.marks = [...this.marks, ...found].sort((one, other) => one.start - other.start || one.end - other.end);
+        const [found] = this.since(version).reduce<Mark[]>(movedBy, [mark]);
+        if (found !== undefined) this.marks.splice(this.placeFor(found), 0, found);
     }
 
     remove(job: string, number: number): void {
-        this.marks = this.marks.filter((mark) => mark.job !== job || mark.number !== number);
+        const at = this.marks.findIndex((mark) => mark.number === number && mark.job === job);
+        if (at >= 0) this.marks.splice(at, 1);
     }
 
     clear(): void {
@@ -83,23 +82,55 @@ export class Marks {
         return ordered.find((mark) => (placeOf(mark, last) - line) * direction > 0) ?? ordered[0];
     }
 
+    /** Where in `marks`, which are in the order of the text, a new one belongs. */
+    private placeFor({ start, end }: Mark): number {
+        let [low, high] = [0, this.marks.length];
+        while (low < high) {
+            const middle = (low + high) >> 1;
+            const other = this.marks[middle] as Mark;
+            if (other.start < start || (other.start === start && other.end <= end)) low = middle + 1;
+            else high = middle;
+        }
+        return low;
+    }
+
     private since(version: number): Change[] {
         return this.recent.filter((one) => one.version > version).flatMap((one) => one.changes);
     }
 }
 
-function moved(marks: readonly Mark[], change: Change): Mark[] {
+/** Marks in the order of the text after the changes of one event; in one go over both, as an edit may have many hunks. */
+function moved(marks: readonly Mark[], changes: readonly Change[]): Mark[] {
+    const isUpwards = changes.every((change, at) => at === 0 || !isBefore((changes[at - 1] as Change).start, change.end));
+    if (!isUpwards) return changes.reduce<Mark[]>(movedBy, [...marks]);
+    const touched = changes.map((change) => ({ ...linesOf(change), shift: shiftOf(change) })).reverse();
+    const found: Mark[] = [];
+    let [at, shift] = [0, 0];
+    for (const mark of marks) {
+        for (let above = touched[at]; above !== undefined && above.end <= mark.start; above = touched[++at]) shift += above.shift;
+        const next = touched[at];
+        if (next === undefined || next.start >= mark.end) found.push(shifted(mark, shift));
+    }
+    return found;
+}
+
+function movedBy(marks: readonly Mark[], change: Change): Mark[] {
     const shift = shiftOf(change);
     const touched = linesOf(change);
     const found: Mark[] = [];
     for (const mark of marks) {
-        if (touched.end <= mark.start) {
-            found.push({ ...mark, start: mark.start + shift, end: mark.end + shift });
-        } else if (touched.start >= mark.end) {
-            found.push(mark);
-        }
+        if (touched.end <= mark.start) found.push(shifted(mark, shift));
+        else if (touched.start >= mark.end) found.push(mark);
     }
     return found;
+}
+
+function shifted(mark: Mark, shift: number): Mark {
+    return shift ? { ...mark, start: mark.start + shift, end: mark.end + shift } : mark;
+}
+
+function isBefore(one: Change["start"], other: Change["start"]): boolean {
+    return one.line < other.line || (one.line === other.line && one.character < other.character);
 }
 
 /** What comes in right before a region's first line is of the region, as a hunk there is. */

@@ -7,7 +7,7 @@ import { after, before, beforeEach, describe, test } from "node:test";
 import { type Bench, setUp, tearDown, withPicture } from "./bench";
 import { GRID, MESH } from "./home";
 import { PATIENCE } from "./patience";
-import { shown } from "./window";
+import { HUNK, shown } from "./window";
 
 const FILE = "grid.py";
 const LAST_BUT_ONE = MESH.replace("corner(grid: Mesh)", "corner(grid: Grid)");
@@ -121,6 +121,31 @@ describe("hunks in VS Code", { timeout: 600_000 * PATIENCE }, () => {
         assert.equal(await window.text(), shown(MESH), "the other text was reverted");
         await window.openFile(FILE);
         await window.waitForText(GRID, "the old text");
+    }));
+
+    test("marks cost a rewrite of hundreds of hunks little", withPicture(() => bench, async ({ window, home }) => {
+        const count = 600;
+        const text = Array.from({ length: count }, (_, at) => `def f${at}(grid: Grid) -> int:\n    return ${at}\n\n`).join("");
+        home.write("many.py", text);
+        await window.openFile("many.py");
+        const seconds = async (marks: boolean): Promise<number> => {
+            home.machineSettings({ "specd.marks": marks });
+            await window.page.waitForTimeout(1000); // it is seen by then
+            await window.focus();
+            await window.ask("rename Grid to Mesh", "specd: Rewrite the Whole File with LLM...");
+            const told = await window.waitForStatus(/\d+ hunks?, .* s \(/, 120);
+            await window.command("File: Save");
+            await home.waitFor("many.py", text.replaceAll("Grid", "Mesh"));
+            await window.goTo(1);
+            assert.equal((await window.lit(HUNK)) > 5, marks, "what is marked");
+            await window.command("specd: Revert the Last Rewrite");
+            await window.waitForStatus(/took 600 hunks back/, 120);
+            return Number(/hunks, ([\d.]+) s/.exec(told)?.[1]);
+        };
+        const [plain, marked] = [await seconds(false), await seconds(true)];
+        console.log(`${count} hunks: ${plain} s without marks, ${marked} s with them`);
+        assert.ok(marked < 4 * plain, `${marked} s with marks, ${plain} s without them`);
+        home.machineSettings();
     }));
 
     test("a link in the model's words is no link", withPicture(() => bench, async ({ window }) => {

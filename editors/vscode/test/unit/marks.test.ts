@@ -136,3 +136,27 @@ test("a region that is told late is moved by what came since; others stay when o
     marks.clear();
     assert.deepEqual(marks.regions, [{ start: 9, end: 10 }]);
 });
+
+test("the changes of one event come to the same at once and one after the other", () => {
+    let seed = 7;
+    const random = (below: number): number => (seed = (seed * 48271) % 2147483647) % below;
+    for (let round = 0; round < 300; round++) {
+        const changes: Change[] = [];
+        for (let line = random(3); line < 30; line += 1 + random(4)) {
+            const [rows, column] = [random(3), random(2) * 4];
+            changes.unshift(change([line, column], [line + rows, random(2) ? column : 0], ["", "x", "a\n", "a\nb\n", "a\nb"][random(5)] ?? ""));
+            if (!rows) changes[0] = change([line, column], [line, column + random(3)], "z\n".repeat(random(3)));
+            line += rows;
+        }
+        const marks = Array.from({ length: 10 }, (_, at) => mark(at, at * 3, at * 3 + random(3)));
+        const [atOnce, oneByOne] = [marked(...marks), marked(...marks)];
+        atOnce.change(2, changes);
+        changes.forEach((one, at) => oneByOne.change(2 + at, [one]));
+        assert.deepEqual(atOnce.all, oneByOne.all, JSON.stringify(changes));
+    }
+});
+
+test("marks are in the order of the text, whatever order they are told in", () => {
+    const marks = marked(mark(3, 9, 10), mark(0, 2, 4), mark(2, 8, 9), mark(1, 8, 8), mark(4, 1, 2));
+    assert.deepEqual(places(marks), [[1, 2], [2, 4], [8, 8], [8, 9], [9, 10]]);
+});
