@@ -70,6 +70,7 @@ export function ask(
             type();
         });
         pick.onDidAccept(() => {
+            if (pick.value && !typed) return; // blanks ask for nothing, and not for the line that is lit
             const suggestion = (pick.activeItems[0] ?? typed)?.suggestion;
             if (suggestion !== undefined) finish({ kind: "run", suggestion });
         });

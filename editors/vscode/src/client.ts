@@ -39,7 +39,7 @@ const NEVER_RESTART: ErrorHandler = {
  */
 class SpecdClient extends LanguageClient {
     override error(message: string, data?: unknown): void {
-        super.error(message, data, false);
+        super.error(message, data instanceof Error ? data.message : data, false); // where it was thrown says nothing here
     }
 
     override registerFeature(feature: StaticFeature | DynamicFeature<unknown>): void {

@@ -14,11 +14,20 @@ export async function offeredActions(
     next: ProvideCodeActionsSignature,
 ): Promise<(vscode.Command | vscode.CodeAction)[] | null | undefined> {
     const { version } = document;
-    const actions = await next(document, range, context, token);
+    const actions = await offered(next(document, range, context, token));
     for (const action of actions ?? []) {
         const command = typeof action.command === "string" ? (action as vscode.Command) : action.command;
         const argument: unknown = command?.arguments?.[0];
         if (isActionArgument(argument)) argument.version = version;
     }
     return actions;
+}
+
+/** Nothing where the server ends before it has answered: nobody has asked for a message of that. */
+async function offered<T>(answer: vscode.ProviderResult<T>): Promise<T | null | undefined> {
+    try {
+        return await answer;
+    } catch {
+        return null;
+    }
 }

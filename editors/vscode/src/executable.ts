@@ -12,6 +12,8 @@ export interface Machine {
     /** Whether the user trusts them. */
     isTrusted: boolean;
     isExecutable: (file: string) => boolean;
+    /** What is there, if anything. */
+    kindOf: (file: string) => "file" | "folder" | undefined;
     isWindows: boolean;
 }
 
@@ -43,6 +45,16 @@ export function find(command: string, machine: Machine): string | undefined {
         }
     }
     return undefined;
+}
+
+/** Why `find` has found nothing, for the user. */
+export function whyNoCommand(command: string, machine: Machine): string {
+    const named = expand(command, machine);
+    const paths = machine.isWindows ? path.win32 : path.posix;
+    const isPath = named.includes("/") || (machine.isWindows && named.includes("\\"));
+    const kind = isPath ? machine.kindOf(paths.resolve(machine.folder ?? machine.home, named)) : undefined;
+    if (kind === "folder") return "is a folder and no program";
+    return kind === "file" ? "is a file that may not be run (chmod +x makes it a program)" : "was not found";
 }
 
 /** Whether a program is not to be run since it is in a folder of the workspace, and the user does not trust that. */

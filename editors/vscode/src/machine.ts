@@ -14,6 +14,7 @@ export function machine(): Machine {
         folders,
         isTrusted: vscode.workspace.isTrusted,
         isExecutable,
+        kindOf,
         isWindows: process.platform === "win32",
     };
 }
@@ -24,5 +25,13 @@ function isExecutable(file: string): boolean {
         return statSync(file).isFile();
     } catch {
         return false;
+    }
+}
+
+function kindOf(file: string): "file" | "folder" | undefined {
+    try {
+        return statSync(file).isDirectory() ? "folder" : "file";
+    } catch {
+        return undefined;
     }
 }

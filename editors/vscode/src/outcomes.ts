@@ -13,7 +13,8 @@ export interface Shown {
 
 export function shownOf(result: RewriteResult): Shown {
     const level = levelOf(result);
-    return { level, text: `specd: ${result.message}`, canRevert: level !== "status" && result.hunks > 0 };
+    const text = result.message.replace("(specd.revert takes", "(Revert the Last Rewrite takes"); // as it is called here
+    return { level, text: `specd: ${text}`, canRevert: level !== "status" && result.hunks > 0 };
 }
 
 /** The server says how grave it is; what went as it was meant to is told quietly. */

@@ -15,8 +15,6 @@ const HISTORY = "specd.history";
 const PREPARE_MS = 200; // that the text has not changed for
 
 export class RewriteCommands {
-    private last: string | undefined; // asked in this window, also where none is kept
-
     constructor(
         private readonly server: Server,
         private readonly rewrites: Rewrites,
@@ -39,13 +37,12 @@ export class RewriteCommands {
 
     /** `specd.again`: what was asked last, here. */
     async again(): Promise<void> {
-        const last = this.last ?? this.history()[0];
+        const last = this.history()[0];
         if (last === undefined) return this.byPrompt("selection");
         await this.withTarget("selection", (target) => this.run(target, { label: last, instruction: last }));
     }
 
     async clearHistory(): Promise<void> {
-        this.last = undefined;
         await this.kept.update(HISTORY, []);
         void vscode.window.showInformationMessage("specd: the instructions you asked before are forgotten.");
     }
@@ -100,7 +97,6 @@ export class RewriteCommands {
     }
 
     private async remember(instruction: string): Promise<void> {
-        this.last = instruction;
         await this.kept.update(HISTORY, remember(this.history(), instruction, this.settings().historySize));
     }
 
@@ -108,7 +104,10 @@ export class RewriteCommands {
     private async withTarget(part: Part, work: (target: Target) => Promise<void>): Promise<void> {
         const editor = vscode.window.activeTextEditor ?? onlyTextEditor();
         if (editor === undefined || !isRewritable(editor.document)) {
-            const text = "specd: open a file and put the cursor where you want the change.";
+            const isCell = editor?.document.uri.scheme === "vscode-notebook-cell" || vscode.window.activeNotebookEditor !== undefined;
+            const text = isCell
+                ? "specd: cells of notebooks cannot be rewritten; open what you want changed as a text file."
+                : "specd: open a file and put the cursor where you want the change.";
             return void vscode.window.showInformationMessage(text);
         }
         const target = targetOf(editor, part);

@@ -6,7 +6,7 @@ import { type LanguageClient, RevealOutputChannelOn, State } from "vscode-langua
 import type { EditApplier } from "./applyEdit";
 import { type Channels, makeClient } from "./client";
 import { offeredActions } from "./codeActions";
-import { expand, find, isOffLimits } from "./executable";
+import { expand, find, isOffLimits, whyNoCommand } from "./executable";
 import { machine } from "./machine";
 import { Deaths, within } from "./patience";
 import { asMessage } from "./plain";
@@ -82,12 +82,13 @@ export class Server implements vscode.Disposable {
         return this.restarts > 0;
     }
 
-    async restart(): Promise<void> {
+    /** isAskedFor: by the user, who waits for it. */
+    async restart(isAskedFor = true): Promise<void> {
         this.deaths.forget();
         this.restarts++;
         try {
             await this.stop();
-            await this.awaited();
+            await (isAskedFor ? this.awaited() : this.ready());
         } finally {
             this.restarts--;
         }
@@ -122,7 +123,7 @@ export class Server implements vscode.Disposable {
         const settings = this.settings();
         const command = find(settings.path, machine());
         if (command === undefined) {
-            return this.fail(`the command ${JSON.stringify(settings.path)} was not found; ${INSTALL}.`);
+            return this.fail(`the command ${JSON.stringify(settings.path)} ${whyNoCommand(settings.path, machine())}; ${INSTALL}.`);
         }
         if (isOffLimits(command, machine())) return this.fail(`\`${command}\` ${UNTRUSTED}`);
         const words = [command, ...settings.args.map((word) => expand(word, machine()))];
@@ -185,7 +186,7 @@ export class Server implements vscode.Disposable {
         if (error instanceof Late) return `\`${words}\` ${error.message}. Try again, or raise specd.startTimeout.`;
         const ended = await this.process?.ended(LAST_WORDS_MS);
         const how = ended === undefined ? `: ${String(error)}` : `, but ended ${ended}`;
-        return `\`${words}\` did not start as a language server${how}. Run it in a shell, or see specd.path and specd.args.`;
+        return `\`${words}\` did not start as a language server${how.replace(/[.\s]+$/, "")}. Run it in a shell, or see specd.path and specd.args.`;
     }
 
     private fail(problem: string): undefined {

@@ -31,6 +31,8 @@ export const DEFAULTS: Settings = {
     applyTimeout: 3,
 };
 
+const TRACES = ["off", "messages", "verbose"];
+
 type Check = [what: string, holds: (value: unknown) => boolean];
 
 const CHECKS: { [key in keyof Settings]: Check } = {
@@ -55,6 +57,10 @@ export function readSettings(get: (key: string) => unknown): { settings: Setting
         if (value === undefined || value === null) continue;
         if (holds(value)) settings[key] = value;
         else problems.push(`the setting specd.${key} must be ${what}; the default is used.`);
+    }
+    const trace = get("trace.server"); // the language client reads it
+    if (trace !== undefined && trace !== null && !TRACES.includes(trace as string)) {
+        problems.push(`the setting specd.trace.server must be ${TRACES.join(", ")}; it is taken as off.`);
     }
     return { settings: settings as unknown as Settings, problems };
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { expand, find, isOffLimits, type Machine } from "../../src/executable";
+import { expand, find, isOffLimits, type Machine, whyNoCommand } from "../../src/executable";
 import { shownOf, shownOfRevert } from "../../src/outcomes";
 import { asLabel, asMessage } from "../../src/plain";
 import { Running } from "../../src/progress";
@@ -14,6 +14,7 @@ function machine(files: string[], more: Partial<Machine> = {}): Machine {
         folders: ["/project", "/other"],
         isTrusted: true,
         isExecutable: (file) => files.includes(file),
+        kindOf: (file) => (file === "/x/folder" ? "folder" : file === "/project/text" ? "file" : undefined),
         isWindows: false,
         ...more,
     };
@@ -22,6 +23,13 @@ function machine(files: string[], more: Partial<Machine> = {}): Machine {
 test("a name is looked up on the PATH, in its order", () => {
     assert.equal(find("specd", machine(["/opt/bin/specd", "/usr/bin/specd"])), "/usr/bin/specd");
     assert.equal(find("specd", machine(["/project/specd"])), undefined);
+});
+
+test("it is said why a command is none", () => {
+    assert.match(whyNoCommand("/x/folder", machine([])), /is a folder/);
+    assert.match(whyNoCommand("./text", machine([])), /may not be run/);
+    assert.match(whyNoCommand("/x/nowhere", machine([])), /was not found/);
+    assert.match(whyNoCommand("text", machine([])), /was not found/);
 });
 
 test("a path is taken as it is, or from the workspace's folder", () => {
