@@ -8,12 +8,14 @@ import type {
     HandlerResult,
     LanguageClient,
 } from "vscode-languageclient/node";
-import { planOf, type Plan, type UndoSteps } from "./editPlan";
+import { isReviewed, planOf, type Plan, type UndoSteps } from "./editPlan";
 import { readOnlyReason } from "./readOnly";
+import type { Reviews } from "./reviews";
 import { UndoChain } from "./undoChain";
 
 const CLOSED = "the document is closed";
 const CHANGED = "the text has changed meanwhile";
+const LEFT = "the user did not take it"; // the server knows these words
 
 type Next = (
     params: ApplyWorkspaceEditParams,
@@ -35,7 +37,10 @@ export class EditApplier implements vscode.Disposable {
     private readonly following: vscode.Disposable;
     private readonly underWay = new Set<UnderWay>();
 
-    constructor(private readonly undo: UndoSteps) {
+    constructor(
+        private readonly undo: UndoSteps,
+        private readonly reviews: Reviews,
+    ) {
         this.following = vscode.Disposable.from(
             vscode.workspace.onDidChangeTextDocument((event) => this.follow(event)),
             vscode.workspace.onDidCloseTextDocument((document) => this.chain.forget(document.uri.toString())),
@@ -58,7 +63,17 @@ export class EditApplier implements vscode.Disposable {
         // no await between this check and the edit: the text could change there
         if (plan.version !== null && plan.version !== document.version) return refused(CHANGED);
         if (document.isClosed) return refused(CLOSED);
+        if (isReviewed(params)) return this.review(document, params, next);
         return (await this.make(document, plan)) ? { applied: true } : refused(whyNot(document, plan));
+    }
+
+    private async review(document: vscode.TextDocument, params: ApplyWorkspaceEditParams, next: Next) {
+        const show = async (): Promise<boolean> => {
+            const result = await next(params, new vscode.CancellationTokenSource().token);
+            return "applied" in result && result.applied;
+        };
+        const choice = await this.reviews.ask(document, show);
+        return choice === "taken" ? { applied: true } : refused(choice === "left" ? LEFT : CHANGED);
     }
 
     private async make(document: vscode.TextDocument, plan: Plan): Promise<boolean> {

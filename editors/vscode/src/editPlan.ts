@@ -9,10 +9,14 @@ export interface Plan {
     edits: TextEdit[];
 }
 
+/** Whether the user is to be asked, which the client does. */
+export function isReviewed({ edit }: ApplyWorkspaceEditParams): boolean {
+    return edit.changeAnnotations !== undefined;
+}
+
 /** The plan of a `workspace/applyEdit` that changes the text of one document; undefined for any other. */
 export function planOf(params: ApplyWorkspaceEditParams): Plan | undefined {
-    const { changes, documentChanges, changeAnnotations } = params.edit;
-    if (changeAnnotations !== undefined) return undefined; // the user is to be asked, which the client does
+    const { changes, documentChanges } = params.edit;
     if (documentChanges !== undefined) {
         const [change, ...others] = documentChanges;
         if (change === undefined || others.length || !("textDocument" in change)) return undefined;

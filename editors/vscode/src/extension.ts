@@ -3,11 +3,13 @@
 import * as vscode from "vscode";
 import { EditApplier } from "./applyEdit";
 import { cancel } from "./cancelCommand";
+import { tellContext } from "./context";
 import { UndoSteps } from "./editPlan";
 import { dismissHunks, goToHunk, revertHunk } from "./hunkCommands";
 import { HunkView } from "./hunkView";
 import { Running } from "./progress";
 import { RewriteCommands } from "./rewriteCommands";
+import { Reviews } from "./reviews";
 import { Rewrites } from "./rewrites";
 import { openSample } from "./sample";
 import { Server } from "./server";
@@ -17,18 +19,21 @@ import { showStatus } from "./statusCommand";
 import { isRewritable } from "./target";
 
 let server: Server | undefined;
+let channels: vscode.LogOutputChannel[] = [];
 
 export function activate(extension: vscode.ExtensionContext): void {
     const log = vscode.window.createOutputChannel("specd", { log: true });
     const trace = vscode.window.createOutputChannel("specd trace", { log: true });
+    channels = [log, trace];
     let settings = read();
     const undo = new UndoSteps();
     const running = new Running();
     const view = new HunkView(() => settings.marks);
-    const edits = new EditApplier(undo);
+    const reviews = new Reviews();
+    const edits = new EditApplier(undo, reviews);
     const specd = (server = new Server(() => settings, { log, trace }, edits));
     const status = new StatusItem(running, () => specd.state, () => specd.problem);
-    const rewrites = new Rewrites(specd, running, undo, view, status, log);
+    const rewrites = new Rewrites(specd, running, undo, view, reviews, status, log);
     const commands = new RewriteCommands(specd, rewrites, extension.globalState, () => settings);
     const active = (): vscode.TextDocument | undefined => {
         const document = vscode.window.activeTextEditor?.document;
@@ -37,31 +42,28 @@ export function activate(extension: vscode.ExtensionContext): void {
 
     specd.onClient = (client) => rewrites.listen(client);
     specd.onProgress = (_token, value) => running.report(value);
-    const context = (name: string, holds: boolean): unknown =>
-        vscode.commands.executeCommand("setContext", `specd.${name}`, holds);
     const update = (): void => {
         status.update();
         const document = active();
         const jobs = document === undefined ? [] : running.of(document.uri.toString());
-        context("busy", jobs.length > 0);
-        context("busyAnywhere", running.size > 0);
-        context("starting", jobs.some((job) => !job.isSent));
-        context("askedSelection", jobs.some((job) => job.isSelectionAsked));
+        tellContext("busy", jobs.length > 0);
+        tellContext("busyAnywhere", running.size > 0);
+        tellContext("starting", jobs.some((job) => !job.isSent));
+        tellContext("askedSelection", jobs.some((job) => job.isSelectionAsked));
     };
     running.onChange = update;
+    reviews.onChange = (uri, isWaiting) => running.reviewed(uri, isWaiting);
     const readAnew = (isTrusted: boolean): void => {
         const before = settings;
         settings = read();
         view.update();
         void commands.trimHistory();
-        if (needsRestart(before, settings) || (isTrusted && specd.state === "failed")) void specd.restart();
+        if (needsRestart(before, settings) || (isTrusted && specd.state === "failed")) void specd.restart(false);
     };
 
     const register = (name: string, run: (argument?: unknown) => unknown): vscode.Disposable =>
         vscode.commands.registerCommand(`specd.${name}`, run);
     extension.subscriptions.push(
-        log,
-        trace,
         specd,
         status,
         view,
@@ -98,8 +100,9 @@ export function activate(extension: vscode.ExtensionContext): void {
     void specd.ready();
 }
 
-export function deactivate(): Promise<void> | undefined {
-    return server?.close();
+export async function deactivate(): Promise<void> {
+    await server?.close();
+    for (const channel of channels) channel.dispose(); // no sooner: what ends is still written there
 }
 
 function read(): Settings {

@@ -15,6 +15,8 @@ export interface Job {
     isSent: boolean;
     /** Whether what is selected in its text is still what was when it was asked for. */
     isSelectionAsked: boolean;
+    /** Whether it waits for the user to take or leave its hunks. */
+    isReviewed: boolean;
 }
 
 /** The jobs of this window. `onChange` is called whenever one begins, is named, or is over. */
@@ -29,7 +31,8 @@ export class Running {
 
     /** `stage`: what is told of it until there is progress. */
     begin(uri: string, instruction: string, stage = "rewriting"): Job {
-        const job: Job = { uri, instruction, name: undefined, hunks: 0, isSent: false, isSelectionAsked: true };
+        const flags = { isSent: false, isSelectionAsked: true, isReviewed: false };
+        const job: Job = { uri, instruction, name: undefined, hunks: 0, ...flags };
         this.jobs.add(job);
         this.latest = stage;
         this.onChange();
@@ -52,6 +55,17 @@ export class Running {
         const jobs = this.of(uri).filter((job) => job.isSelectionAsked);
         for (const job of jobs) job.isSelectionAsked = false;
         if (jobs.length) this.onChange();
+    }
+
+    /** A rewrite of this document waits for the user to choose among its hunks, or does so no longer. */
+    reviewed(uri: string, isReviewed: boolean): void {
+        for (const job of this.of(uri)) job.isReviewed = isReviewed;
+        this.onChange();
+    }
+
+    /** Whether nothing goes on but that the user is waited for. */
+    get isReviewed(): boolean {
+        return this.jobs.size > 0 && this.of(undefined).every((job) => job.isReviewed);
     }
 
     /** The server has told the name of a job: it is that of the document's first job that has none. */
@@ -78,6 +92,7 @@ export class Running {
 
     /** What the status item says, e.g. `hunk 3 · 61 % · 412 tok/s`. */
     get text(): string {
-        return this.jobs.size > 1 ? `${this.jobs.size} rewrites · ${this.latest}` : this.latest;
+        const stage = this.isReviewed ? "waiting for your choice in the Refactor Preview" : this.latest;
+        return this.jobs.size > 1 ? `${this.jobs.size} rewrites · ${stage}` : stage;
     }
 }

@@ -17,12 +17,15 @@ import {
     type RewriteResult,
 } from "./protocol";
 import { readOnlyReason } from "./readOnly";
+import type { Reviews } from "./reviews";
 import type { Server } from "./server";
 import type { StatusItem } from "./status";
 import type { Target } from "./target";
 
 const NO_CONNECTION: readonly number[] = [ErrorCodes.PendingResponseRejected, ErrorCodes.ConnectionInactive];
 const BUSY = "a rewrite of this document is under way; Escape in its text ends it.";
+const REVIEWED =
+    "the hunks of a rewrite of this document wait for your choice in the Refactor Preview; Escape in its text leaves all out.";
 const CANCEL_PATIENCE_MS = 1500; // then the request itself is cancelled, whatever the server says
 const LAST_PATIENCE_MS = 6000; // an edit that is under way may take four seconds; then the server hangs
 
@@ -35,6 +38,7 @@ export class Rewrites {
         private readonly running: Running,
         private readonly undo: UndoSteps,
         private readonly view: HunkView,
+        private readonly reviews: Reviews,
         private readonly status: StatusItem,
         private readonly log: vscode.LogOutputChannel,
     ) {}
@@ -67,13 +71,13 @@ export class Rewrites {
     async refusal(document: vscode.TextDocument): Promise<string | undefined> {
         const reason = await readOnlyReason(document);
         if (reason !== undefined) return `${reason}; nothing was changed.`;
-        return this.isBusy(document) ? BUSY : undefined;
+        return this.busyReason(document);
     }
 
     /** Rewrite; it never throws, and the user sees how it ended. It can be cancelled before there is a server too. */
     async run(target: Target, instruction: string): Promise<void> {
         const refusal = await this.refusal(target.document);
-        const reason = refusal ?? (this.isBusy(target.document) ? BUSY : undefined); // another may have begun meanwhile
+        const reason = refusal ?? this.busyReason(target.document); // another may have begun meanwhile
         if (reason !== undefined) return this.fail(reason);
         const document = target.document.uri;
         const job = this.running.begin(document.toString(), instruction, this.server.running ? "rewriting" : "starting");
@@ -89,6 +93,7 @@ export class Rewrites {
             this.cancels.delete(job);
             this.givenUp.delete(job);
             source.dispose();
+            this.reviews.end(job.uri);
             this.view.end(document, job.name);
             this.running.end(job);
         }
@@ -106,9 +111,9 @@ export class Rewrites {
         const by = job.name === undefined ? { uri: job.uri } : { job: job.name };
         setTimeout(() => source?.cancel(), CANCEL_PATIENCE_MS);
         setTimeout(() => this.givenUp.get(job)?.(), LAST_PATIENCE_MS);
-        await client
-            .sendRequest(ExecuteCommandRequest.type, { command: "specd.cancel", arguments: [by] })
-            .catch(() => source?.cancel());
+        const asked = client.sendRequest(ExecuteCommandRequest.type, { command: "specd.cancel", arguments: [by] });
+        this.reviews.end(job.uri); // after that: what the user did not choose is not left out by choice
+        await asked.catch(() => source?.cancel());
     }
 
     /** Take back the hunks of the latest rewrite in a document, or of the latest of all. */
@@ -183,8 +188,9 @@ export class Rewrites {
         return failure(messageOf(error));
     }
 
-    private isBusy(document: vscode.TextDocument): boolean {
-        return this.running.of(document.uri.toString()).length > 0;
+    private busyReason(document: vscode.TextDocument): string | undefined {
+        const [job] = this.running.of(document.uri.toString());
+        return job && (job.isReviewed ? REVIEWED : BUSY);
     }
 
     /** How a job has ended, with its document's name where the user looks at another. */

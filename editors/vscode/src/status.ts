@@ -47,6 +47,10 @@ export class StatusItem implements vscode.Disposable {
             const which = this.running.size > 1 ? "the active text's rewrite, or one that you choose" : "the rewrite";
             this.say(`$(sync~spin) specd: ${asLabel(this.running.text)}`, `Click to cancel ${which} (Escape in its editor)`);
             this.item.command = "specd.cancel";
+            if (this.running.isReviewed) {
+                this.say(`$(checklist) specd: ${asLabel(this.running.text)}`, "Click to see the preview (Escape in the text leaves all out)");
+                this.item.command = "refactorPreview.focus";
+            }
         } else if (state === "failed") {
             this.say("$(warning) specd", this.problem());
             this.item.backgroundColor = new vscode.ThemeColor("statusBarItem.warningBackground");

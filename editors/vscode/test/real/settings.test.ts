@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { renameSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { type Bench, picture, setUp, tearDown, withPicture } from "./bench";
+import { type Bench, setUp, tearDown, withPicture } from "./bench";
 import { GRID, MESH } from "./home";
 import { PATIENCE } from "./patience";
 import { shown } from "./window";
@@ -43,24 +43,6 @@ describe("settings and refusals in VS Code", { timeout: 600_000 * PATIENCE }, ()
         await window.selectAll();
         await window.action("Rewrite: Use meshes");
         await window.waitForText(MESH, "the new text");
-        await window.press("Control+z");
-        await window.waitForText(GRID, "the old text");
-    }));
-
-    test("in review by hunks nothing changes until the change is taken", withPicture(() => bench, async ({ window, home }) => {
-        await window.restarted(() => home.machineSettings({ "specd.review": "hunks" }));
-        await window.selectAll();
-        await window.ask("rename Grid to Mesh");
-        const apply = window.page.locator(".part.panel a.monaco-button:has-text('Apply')");
-        await apply.waitFor();
-        await picture(bench, "review");
-        assert.ok(!(await window.text()).includes("Mesh"), "nothing has changed yet");
-        await window.page.locator(".part.panel .monaco-list-row:has-text('n, n') .monaco-checkbox, .part.panel .monaco-list-row:has-text('n, n') input").first().click();
-        await apply.click();
-        await window.waitForStatus(/1 hunk, .* you left 3 hunks out/);
-        await window.closePanel();
-        await window.waitForText(GRID.replace("Grid(n, n)", "Mesh(n, n)"), "the hunk that was taken");
-        await window.focus();
         await window.press("Control+z");
         await window.waitForText(GRID, "the old text");
     }));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { planOf, UndoSteps } from "../../src/editPlan";
+import { isReviewed, planOf, UndoSteps } from "../../src/editPlan";
 
 const range = { start: { line: 1, character: 0 }, end: { line: 2, character: 0 } };
 const edit = { range, newText: "new\n" };
@@ -20,11 +20,15 @@ test("what is not an edit of one text is left to the client", () => {
     assert.equal(planOf({ edit: { documentChanges: [{ kind: "create", uri: "file:///a" }] } }), undefined);
     assert.equal(planOf({ edit: { documentChanges: [] } }), undefined);
     assert.equal(planOf({ edit: { changes: { "file:///a": [edit], "file:///b": [edit] } } }), undefined);
-    const changeAnnotations = { a: { label: "hunk 1", needsConfirmation: true } };
-    const annotated = { ...document("file:///a"), edits: [{ ...edit, annotationId: "a" }] };
-    assert.equal(planOf({ edit: { documentChanges: [annotated], changeAnnotations } }), undefined);
     const snippet = { range, snippet: { kind: "snippet" as const, value: "$1" } };
     assert.equal(planOf({ edit: { documentChanges: [{ ...document("file:///a"), edits: [snippet] }] } }), undefined);
+});
+
+test("an edit that the user is asked about is known by its annotations", () => {
+    const changeAnnotations = { a: { label: "hunk 1", needsConfirmation: true } };
+    const annotated = { ...document("file:///a"), edits: [{ ...edit, annotationId: "a" }] };
+    assert.ok(isReviewed({ edit: { documentChanges: [annotated], changeAnnotations } }));
+    assert.ok(!isReviewed({ edit: { documentChanges: [document("file:///a")] } }));
 });
 
 test("edits with nothing between them are one undo step", () => {

@@ -148,3 +148,23 @@ test("only what the server's code actions carry is taken for their argument", ()
         assert.equal(isActionArgument(other), false);
     }
 });
+
+test("a command is named as VS Code does", () => {
+    const message = "cancelled; 1 hunk applied so far stays (specd.revert takes it back)";
+    const { text } = shownOf(result({ outcome: "cancelled", message }));
+    assert.equal(text, "specd: cancelled; 1 hunk applied so far stays (Revert the Last Rewrite takes it back)");
+});
+
+test("a rewrite that waits for the user's choice says so, one that does not as well", () => {
+    const running = new Running();
+    const job = running.begin("file:///a", "x");
+    running.sent(job);
+    running.reviewed("file:///a", true);
+    assert.equal(running.text, "waiting for your choice in the Refactor Preview");
+    running.begin("file:///b", "x");
+    assert.equal(running.text, "2 rewrites · rewriting");
+    running.reviewed("file:///b", true);
+    assert.match(running.text, /^2 rewrites · waiting/);
+    running.reviewed("file:///a", false);
+    assert.ok(!running.isReviewed);
+});

@@ -19,6 +19,12 @@ test("a wrong value is named and its default stands in; the others hold", () => 
     );
 });
 
+test("a wrong level of the trace is named too", () => {
+    const problems = (level: string): string[] => readSettings((key) => (key === "trace.server" ? level : undefined)).problems;
+    assert.match(problems("loud")[0] ?? "", /specd\.trace\.server must be off, messages, verbose/);
+    assert.deepEqual(problems("verbose"), []);
+});
+
 test("every setting of the manifest has a description, and the default that the code has", () => {
     const properties = manifest.contributes.configuration.properties as Record<string, Record<string, unknown>>;
     for (const [name, property] of Object.entries(properties)) {
