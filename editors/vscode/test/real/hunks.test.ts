@@ -149,6 +149,18 @@ describe("hunks in VS Code", { timeout: 600_000 * PATIENCE }, () => {
         home.machineSettings();
     }));
 
+    test("the hover over a hunk has its old lines, and a link that brings them back", withPicture(() => bench, async ({ window }) => {
+        await window.selectAll();
+        await window.ask("rename Grid to Mesh");
+        await window.waitForText(MESH, "the new text");
+        await window.waitForStatus(/hunks, .* s \(/);
+        await window.goTo(20);
+        await window.command("Show or Focus Hover");
+        await window.page.waitForSelector(".monaco-hover :text('def corner(grid: Grid)')");
+        await window.page.click(".monaco-hover a:has-text('Revert')");
+        await window.waitForText(LAST_BUT_ONE, "the last hunk taken back");
+    }));
+
     test("what is being rewritten is seen in a high contrast theme too", withPicture(() => bench, async ({ window, home }) => {
         home.machineSettings({ "workbench.colorTheme": "Default High Contrast" });
         await window.page.waitForSelector(".monaco-workbench.hc-black");
