@@ -159,13 +159,16 @@ export class Window {
         await this.page.waitForSelector("#specd\\.specd\\.specd\\.status .codicon-pencil");
     }
 
-    /** The language server stops and starts because of `cause`. */
+    /** The language server stops and starts because of `cause`, which is done again where VS Code has not noticed it: soon
+     * after its start it does not watch its settings yet. */
     async restarted(cause: () => void): Promise<void> {
-        const item = "#specd\\.specd\\.specd\\.status";
-        const starting = this.page.waitForSelector(`${item} .codicon-loading`);
-        cause();
-        await starting;
-        await this.waitForIdle();
+        const loading = "#specd\\.specd\\.specd\\.status .codicon-loading";
+        for (let tries = 0; tries < 6; tries++) {
+            const isStarting = this.page.waitForSelector(loading, { timeout: 5000 * PATIENCE }).then(() => true, () => false);
+            cause();
+            if (await isStarting) return this.waitForIdle();
+        }
+        assert.fail("the language server does not start anew");
     }
 
     async waitForStatusBar(pattern: RegExp, seconds = 10): Promise<string> {
