@@ -48,7 +48,6 @@ class DFlashProposer:
         self.context = drafter.new_context() if context is None else context
         self._clip_at = clip_at
         self._waiting: list[tuple[int, Tensor]] = []  # (position, taps [n, K, H]), ascending
-        self._waiting_rows = 0
         self._is_full = False
 
     def propose(self, seq: Sequence, k: int) -> Draft:
@@ -84,9 +83,10 @@ class DFlashProposer:
         if committed.taps is None or not len(committed.taps):
             return
         self.truncate(committed.taps_start)
-        self._wait(committed.taps_start, committed.taps)
+        self._waiting.append((committed.taps_start, committed.taps))
+        rows = committed.taps_start + len(committed.taps) - self._waiting[0][0]
         is_prompt = not committed.tokens
-        if is_prompt or self._waiting_rows >= (_HOARD if self.drafter.steps is None else _GATHER):
+        if is_prompt or rows >= (_HOARD if self.drafter.steps is None else _GATHER):
             self._ingest()
 
     def truncate(self, length: int) -> None:
@@ -97,9 +97,8 @@ class DFlashProposer:
             if start + len(taps) <= length:
                 break
             self._waiting.pop()
-            self._waiting_rows -= len(taps)
             if start < length:
-                self._wait(start, taps[: length - start])
+                self._waiting.append((start, taps[: length - start]))
 
     def fork(self, length: int) -> DFlashContext:
         """A second context with positions below `length`, to be kept with a fork of the target's cache."""
@@ -109,12 +108,7 @@ class DFlashProposer:
     def close(self) -> None:
         """Give the context's pages back. Idempotent; the proposer may still be used and then knows nothing."""
         self._waiting.clear()
-        self._waiting_rows = 0
         self.context.free()
-
-    def _wait(self, start: int, taps: Tensor) -> None:
-        self._waiting.append((start, taps))
-        self._waiting_rows += len(taps)
 
     def _block_at_once(self, seq: Sequence, k: int) -> Draft | None:
         """`propose` by a pass of fixed shape, which takes in what is waiting too. None where that is not possible."""
@@ -132,7 +126,6 @@ class DFlashProposer:
             self._warn(error)
             drafts = EMPTY
         self._waiting.clear()
-        self._waiting_rows = 0
         return drafts
 
     def _block(self, seq: Sequence, k: int) -> Tensor | None:
@@ -154,18 +147,18 @@ class DFlashProposer:
     def _ingest(self) -> None:
         """What waits goes into the context, neighbours in one go. An interrupt loses none: it is done again then."""
         while self._waiting:
-            start, end, count = self._waiting[0][0], self._waiting[0][0], 0
+            start = end = self._waiting[0][0]
+            parts: list[Tensor] = []
             for position, taps in self._waiting:
                 if position != end:
                     break
-                end, count = end + len(taps), count + 1
-            parts = [taps for _, taps in self._waiting[:count]]
+                end += len(taps)
+                parts.append(taps)
             try:
-                self.drafter.ingest(self.context, start, torch.cat(parts) if count > 1 else parts[0])
+                self.drafter.ingest(self.context, start, torch.cat(parts) if len(parts) > 1 else parts[0])
             except OutOfMemory as error:  # a hole in the context: drafts get worse, nothing else
                 self._warn(error)
-            del self._waiting[:count]
-            self._waiting_rows -= end - start
+            del self._waiting[: len(parts)]
 
     def _warn(self, error: OutOfMemory) -> None:
         if not self._is_full:
