@@ -15,10 +15,13 @@ INTERRUPTED: Final = 130
 
 
 class SpecdError(Exception):
-    """Base of every error that specd raises on purpose. str(error) is meant for the user."""
+    """Base of every error that specd raises on purpose. str(error) is meant for the user. says_unchanged: it says that
+    nothing was changed, so that nobody need add it.
+    """
 
     code = "failed"
     exit_code = FAILED
+    says_unchanged = False
 
 
 class UsageError(SpecdError):
@@ -39,6 +42,12 @@ class InputRefused(SpecdError):
 
     code = "refused"
     exit_code = REFUSED
+
+
+class EmptyText(InputRefused):
+    """There is nothing to rewrite, and the message says so."""
+
+    says_unchanged = True
 
 
 class Conflict(InputRefused):

@@ -98,10 +98,13 @@ class NoChange(Record):
 
 
 class Declined(Record):
-    """The model answered with words (a refusal, a question) instead of code."""
+    """The model answered with words (a refusal, a question) instead of code. says_unchanged: the message says itself
+    that nothing was changed.
+    """
 
     message: str
     summary: Summary
+    says_unchanged: bool = False
 
 
 class Truncated(Record):
@@ -113,11 +116,12 @@ class Truncated(Record):
 
 
 class Failed(Record):
-    """The job ended by an error. code and message as in errors.py."""
+    """The job ended by an error. code, message and says_unchanged as in errors.py."""
 
     code: str
     message: str
     summary: Summary = Summary()
+    says_unchanged: bool = False
 
     def error(self) -> SpecdError:
         return error_of(self.code, self.message)

@@ -137,7 +137,7 @@ def _outcome_of(why: End | BaseException, trace: JobTrace, settings: Settings) -
     if why is End.SHUTDOWN:
         return Cancelled("the daemon was stopped", trace.summary())
     error = _error_of(why, trace, settings)
-    return Failed(error.code, str(error), trace.summary())
+    return Failed(error.code, str(error), trace.summary(), error.says_unchanged)
 
 
 def _error_of(why: End | BaseException, trace: JobTrace, settings: Settings) -> SpecdError:

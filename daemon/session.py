@@ -12,7 +12,7 @@ import hashlib
 import time
 from collections.abc import Callable, Generator, Iterator
 
-from specd.daemon.errors import InputRefused
+from specd.daemon.errors import EmptyText, InputRefused
 from specd.daemon.events import (
     Declined,
     Done,
@@ -153,7 +153,7 @@ def _draft_texts(text: str, region: Region, others: list[str]) -> list[str]:
 def choose_region(target: Target, language: str | None, settings: Settings) -> Region:
     """The lines that `target` means. Raises InputRefused."""
     if not target.text.strip("\ufeff \t\r\n\f\v"):
-        raise InputRefused("the text is empty; there is nothing to rewrite.")
+        raise EmptyText("the text is empty; there is nothing to rewrite.")
     try:
         region = select_region(target.text, lines=target.lines, at=target.at, language=language)
     except RegionError as error:
@@ -232,7 +232,7 @@ def _outcome(ended: StreamOutcome, told: list[str], trace: JobTrace) -> Outcome:
     notes = (*trace.notes, *_notes(ended), *told)
     said = shortened(" ".join(ended.said.split()), _SAID)
     if ended.kind == "declined":
-        return Declined(ended.message, trace.summary())
+        return Declined(ended.message, trace.summary(), ended.says_unchanged)
     if ended.kind == "unchanged":
         return NoChange(trace.summary(), notes, said)
     digest = hashlib.sha256(ended.text.encode()).hexdigest()

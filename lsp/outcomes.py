@@ -1,17 +1,14 @@
 """How a job's end is told: its name for programs, one message for the user, and how grave it is. Pure."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from specd.daemon.protocol import Cancelled, Declined, Done, Failed, NoChange, Outcome, Summary, Truncated
 from specd.lsp import messages
 from specd.lsp.requests import RewriteResult
 
 Severity = Literal["info", "warning", "error"]
-
-_SAYS_NOTHING: Final = re.compile(r"^(?!the model declined).*(nothing (was )?changed|there is nothing to rewrite)")
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,8 @@ def said_of(outcome: Outcome, facts: Facts) -> Said:
         case NoChange(_, notes):
             return Said("no_change", _with("no change needed", notes), "warning" if notes else "info")
         case Declined(message):
-            return Said("declined", _with_kept(message, facts.hunks), "warning")
+            told = _with_kept(message, facts.hunks, says_unchanged=outcome.says_unchanged)
+            return Said("declined", told, "warning")
         case Truncated(message):
             lost = messages.conflicts(facts.lost, facts.hunks + len(facts.lost), facts.reason) if facts.lost else ""
             return Said("truncated", _with(_with_kept(message, facts.hunks), [lost]), "warning")
@@ -93,17 +91,18 @@ def said_of(outcome: Outcome, facts: Facts) -> Said:
             return Said("cancelled", messages.cancelled(message, facts.hunks), "warning")
         case Failed(code, message):
             name = "refused" if code in ("refused", "guard", "usage") else "error"
-            return Said(name, _with_kept(_for_editors(message), facts.hunks), "error")
+            told = _with_kept(_for_editors(message), facts.hunks, says_unchanged=outcome.says_unchanged)
+            return Said(name, told, "error")
 
 
 def _with(text: str, notes: Sequence[str]) -> str:
     return "; ".join([text, *filter(None, notes)])
 
 
-def _with_kept(message: str, hunks: int) -> str:
-    """The message, and what the job leaves behind, unless the message has said that this is nothing."""
+def _with_kept(message: str, hunks: int, *, says_unchanged: bool = False) -> str:
+    """The message, and what the job leaves behind, unless that is nothing and the message says so."""
     message = message.rstrip(".")
-    return message if not hunks and _SAYS_NOTHING.search(message) else f"{message}; {messages.kept(hunks)}"
+    return message if says_unchanged and not hunks else f"{message}; {messages.kept(hunks)}"
 
 
 def _for_editors(message: str) -> str:

@@ -26,6 +26,7 @@ class Outcome:
     code, or code with gaps: nothing was applied from there on), "truncated" (the answer broke off: the rest is as
     before). message: for the user; empty when done. text: the whole file with the hunks applied that were given out.
     said: what the model wrote beside the code; where it was not heard to its end, what came before the code.
+    says_unchanged: the message says that nothing was changed.
     """
 
     kind: Literal["done", "unchanged", "declined", "truncated"]
@@ -33,6 +34,7 @@ class Outcome:
     text: str
     report: AnswerReport
     said: str
+    says_unchanged: bool = False
 
 
 class RewriteStream:
@@ -94,20 +96,29 @@ class RewriteStream:
             report.declined = ""  # nobody means to empty a file
         sure = complete and report.closed and report.declined is None
         hunks = self._hunks.push(tail) + self._hunks.finish(complete=sure)
-        kind, message = self._end(complete, sure)
         said = report.preface if self._is_over else report.prose
+        unusable = self._unusable() if complete and not self._hunks.halted else None
+        if unusable is not None:
+            return hunks, Outcome("declined", unusable, self._whole(), report, said, says_unchanged=True)
+        kind, message = self._end(complete, sure)
         return hunks, Outcome(kind, message, self._whole(), report, said)
+
+    def _unusable(self) -> str | None:
+        """What is said of an answer that is neither code nor words; None if it is one of them."""
+        report = self._answer.report
+        if report.patch:
+            return "the model answered with a patch in place of the code: nothing changed; try it again"
+        if report.declined is not None and not report.declined.split():
+            return "the model answered no code: nothing changed"
+        return None
 
     def _end(self, complete: bool, sure: bool) -> tuple[Literal["done", "unchanged", "declined", "truncated"], str]:
         report, stream = self._answer.report, self._hunks
         changed = stream.result != self._text[self._region.start : self._region.end]
         if stream.halted:
             return "declined", f"{stream.halted}; {self._as_before()}"
-        if complete and report.patch:
-            return "declined", "the model answered with a patch in place of the code: nothing changed; try it again"
         if complete and report.declined is not None:
-            said = shortened(" ".join(report.declined.split()), _SAID)
-            return "declined", f"the model declined: {said}" if said else "the model answered no code: nothing changed"
+            return "declined", f"the model declined: {shortened(' '.join(report.declined.split()), _SAID)}"
         if sure or (complete and report.fence and stream.kept_from is None and not stream.unplaced):
             return ("done", "") if changed else ("unchanged", "no change needed")
         return "truncated", f"the answer broke off; {self._as_before()}"

@@ -69,16 +69,28 @@ def facts(**changes: object) -> Facts:
             "the region has 9 lines; the limit is 4. Select fewer lines; nothing was changed",
         ),
         (
-            Failed("refused", "the text is empty; there is nothing to rewrite.", NONE),
+            Failed("refused", "the text is empty; there is nothing to rewrite.", NONE, says_unchanged=True),
             {"hunks": 0},
             "refused",
             "the text is empty; there is nothing to rewrite",
         ),
         (
-            Declined("the model answered no code: nothing changed", NONE),
+            Declined("the model answered no code: nothing changed", NONE, says_unchanged=True),
             {"hunks": 0},
             "declined",
             "the model answered no code: nothing changed",
+        ),
+        (  # what the model says is no word of ours
+            Declined("the model declined: nothing was changed in my answer.", NONE),
+            {"hunks": 0},
+            "declined",
+            "the model declined: nothing was changed in my answer; nothing was changed",
+        ),
+        (  # there are hunks, whatever the message says
+            Declined("the model answered no code: nothing changed", NONE, says_unchanged=True),
+            {"hunks": 1},
+            "declined",
+            "the model answered no code: nothing changed; 1 hunk applied so far stays (specd.revert takes it back)",
         ),
         (
             Failed("unavailable", "try `specd stop --now`.", NONE),

@@ -264,7 +264,7 @@ def test_a_file_that_is_not_utf_8_is_refused_and_a_real_replacement_character_is
 def test_an_empty_document_and_a_document_not_open_are_said(editor: GetEditor) -> None:
     at = editor()
     at.rewrite(at.open("\n"), "at once")
-    assert "nothing to rewrite" in at.wait_shown()
+    assert at.wait_shown().endswith("the text is empty; there is nothing to rewrite")
     at.rewrite("file:///nowhere.py", "at once")
     assert "not open" in at.wait_shown(2)
 

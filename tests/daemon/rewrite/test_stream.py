@@ -86,7 +86,23 @@ def test_a_refusal_is_a_message() -> None:
     assert outcome.kind == "declined"
     assert outcome.message == "the model declined: I can't see a function of that name."
     assert outcome.text == TEXT
-    assert rewrite("").message == "the model answered no code: nothing changed"
+    assert not outcome.says_unchanged
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("", "the model answered no code: nothing changed"),
+        (
+            fenced("diff", "--- a/a.py\n+++ b/a.py\n@@ -4,3 +4,3 @@\n class Circle:\n-    x\n+    y\n"),
+            "the model answered with a patch in place of the code: nothing changed; try it again",
+        ),
+    ],
+)
+def test_an_answer_that_is_neither_code_nor_words_says_that_nothing_changed(answer: str, message: str) -> None:
+    outcome = rewrite(answer)
+    assert (outcome.kind, outcome.message, outcome.text) == ("declined", message, TEXT)
+    assert outcome.says_unchanged
 
 
 def test_an_answer_cut_off_keeps_what_follows() -> None:
