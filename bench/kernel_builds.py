@@ -73,12 +73,13 @@ def build_attention(
     try:
         q, cache = empty(rows, heads, size, dtype=dtype), empty(1024, groups, size, dtype=dtype)
         table, place = empty(pages, dtype=torch.int32), empty(1, dtype=torch.int32)
+        counts = empty(256, dtype=torch.int32)
         lanes = empty(rows, rows, dtype=torch.int32) if mode == "tree" else None
         if mode in ("chain", "tree"):
-            attention.attention(q, cache, cache, table, 64, place, lanes)
+            attention.attention(q, cache, cache, table, 64, place, lanes, counts)
         else:
             spans = empty(rows, 2, dtype=torch.int64) if mode == "spans" else None
-            attention.span_attention(q, cache, cache, table, 64, place, place, spans)
+            attention.span_attention(q, cache, cache, table, 64, place, place, spans, counts)
     finally:
         attention.plan = kept
 

@@ -3,10 +3,12 @@
 The rows of all query heads that share a key/value head are one tile, so keys and values are read once for all of them.
 Every path below runs `attend` and `merge` of attention_tile.py in the same order for a row:
 
-- up to 256 rows: `partial_kernel` (a program a split), then `merge_kernel`;
+- up to 256 rows: `partial_kernel` (a program a split), then `merge_kernel`; for few rows the last program of a tile
+  merges in place of it, which saves a launch a layer;
 - more: `whole_kernel`, one program for all splits of a tile of rows;
 - a tree: `partial_kernel` only for the blocks of keys that all rows share, then `tail_kernel` of attention_tree.py goes
-  on with the last blocks, row by row, where place j of a row's list of visible rows is depth j, as in a chain.
+  on with the last blocks, row by row, where place j of a row's list of visible rows is depth j, as in a chain; it
+  merges too.
 
 `base`, the table and a tree's lists are read before the kernel before has ended (see launch.py): no kernel of the same
 chain may write them.
@@ -21,6 +23,7 @@ from specd.engine.kernels.attention_tile import (
     KEYS,
     attend_blocks,
     merge,
+    merged,
     queries,
     split_at,
     split_start,
@@ -36,15 +39,16 @@ PROGRAMS = 320  # wanted of partial_kernel: more than its splits per tile are no
 
 @triton.jit(do_not_specialize=["rows", "pages"])
 def partial_kernel(
-    q_ptr, k_ptr, v_ptr, table_ptr, base_ptr, stop_ptr, spans_ptr, acc_ptr, state_ptr, rows, pages,
-    MODE: tl.constexpr, PAGE: tl.constexpr, GROUP: tl.constexpr, GROUPS: tl.constexpr, D: tl.constexpr,
-    BD: tl.constexpr, R: tl.constexpr, SCALE: tl.constexpr, STAGES: tl.constexpr,
+    q_ptr, k_ptr, v_ptr, table_ptr, base_ptr, stop_ptr, spans_ptr, acc_ptr, state_ptr, ended_ptr, out_ptr, rows, pages,
+    MODE: tl.constexpr, MERGES: tl.constexpr, PAGE: tl.constexpr, GROUP: tl.constexpr, GROUPS: tl.constexpr,
+    D: tl.constexpr, BD: tl.constexpr, R: tl.constexpr, SCALE: tl.constexpr, STAGES: tl.constexpr,
     PDL: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Every n-th split (n programs) of a tile of rows -> acc [S, rows x HEADS, D], state [S, rows x HEADS, 2] float32.
 
     MODE "chain": row m sees base + m + 1 positions. "tree": the whole blocks before `base`. "span": positions from
-    *base to before *stop, of them spans [rows, 2] int64 ("spans") or all.
+    *base to before *stop, of them spans [rows, 2] int64 ("spans") or all. MERGES: the program of a tile that ends last,
+    by the tile's count in ended [tiles] int32 (0 before and after), merges its splits -> out [rows x HEADS, D].
     """
     trigger(PDL)
     HEADS: tl.constexpr = GROUP * GROUPS
@@ -67,6 +71,7 @@ def partial_kernel(
             low = tl.maximum(low, tl.load(spans_ptr + 2 * row, mask=exists, other=0).to(tl.int32))
             high = tl.minimum(high, tl.load(spans_ptr + 2 * row + 1, mask=exists, other=0).to(tl.int32))
     lane = tl.arange(0, BD)
+    inside = exists[:, None] & (lane < D)[None, :]
     for split in range(tl.program_id(1), split_at(last - 1) + 1, tl.num_programs(1)):
         first = split_start(split)
         end = tl.minimum(split_start(split + 1), last)
@@ -80,9 +85,21 @@ def partial_kernel(
             True, PAGE, GROUPS, D, BD, SCALE, STAGES, WIDE,
         )  # fmt: skip
         place = line.to(tl.int64) + split * rows * HEADS
-        tl.store(acc_ptr + place[:, None] * D + lane[None, :], acc, mask=exists[:, None] & (lane < D)[None, :])
+        tl.store(acc_ptr + place[:, None] * D + lane[None, :], acc, mask=inside)
         tl.store(state_ptr + place * 2, top, mask=exists)
         tl.store(state_ptr + place * 2 + 1, norm, mask=exists)
+    if MERGES:
+        tl.debug_barrier()  # all threads have stored before one counts
+        if tl.atomic_add(ended_ptr + tl.program_id(0), 1, sem="acq_rel") == tl.num_programs(1) - 1:
+            tl.store(ended_ptr + tl.program_id(0), 0)
+            begin = split_at(base)
+            if MODE == "chain":
+                begin = 0
+            top, norm, acc = merged(
+                acc_ptr, state_ptr, line, exists, inside, begin, split_at(last - 1) + 1, rows * HEADS, D, BD, R
+            )
+            out = acc / tl.where(norm == 0.0, 1.0, norm)[:, None]
+            tl.store(out_ptr + line[:, None] * D + lane[None, :], out.to(out_ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -100,28 +117,18 @@ def merge_kernel(
     begin = 0
     if MODE == "chain":
         end = split_at(base + line // HEADS) + 1
-    elif MODE == "tree":
-        end = split_at(base + rows - 1) + 1
     else:
         begin = split_at(base)
         end = split_at(tl.load(stop_ptr) - 1) + 1
     top = float("-inf")
     norm = 0.0
     acc = tl.zeros([BD], tl.float32)
-    part = tl.arange(0, CHUNK)
     for chunk in range(begin, end, CHUNK):
-        place = (chunk + part).to(tl.int64) * (rows * HEADS) + line
-        inside = chunk + part < end
-        tops = tl.load(state_ptr + place * 2, mask=inside, other=float("-inf"))
-        norms = tl.load(state_ptr + place * 2 + 1, mask=inside, other=0.0)
-        accs = tl.load(
-            acc_ptr + place[:, None] * D + lane[None, :], mask=inside[:, None] & (lane < D)[None, :], other=0.0
-        )
         for index in tl.static_range(CHUNK):
-            mine = part == index
-            one_top = tl.max(tl.where(mine, tops, float("-inf")), axis=0)
-            one_norm = tl.max(tl.where(mine, norms, 0.0), axis=0)
-            one_acc = tl.sum(tl.where(mine[:, None], accs, 0.0), axis=0)
+            place = line.to(tl.int64) + (chunk + index) * rows * HEADS
+            one_top = tl.load(state_ptr + place * 2, mask=chunk + index < end, other=float("-inf"))
+            one_norm = tl.load(state_ptr + place * 2 + 1, mask=chunk + index < end, other=0.0)
+            one_acc = tl.load(acc_ptr + place * D + lane, mask=(lane < D) & (chunk + index < end), other=0.0)
             top, norm, acc = merge(top, norm, acc, one_top, one_norm, one_acc, False)
     out = acc / tl.where(norm == 0.0, 1.0, norm)
     tl.store(out_ptr + line * D + lane, out.to(out_ptr.dtype.element_ty), mask=lane < D)
@@ -183,7 +190,7 @@ def _scale(size: int) -> float:
 
 def _split_attention(
     q: Tensor, k_cache: Tensor, v_cache: Tensor, table: Tensor, page: int, mode: str, base: Tensor, stop: Tensor,
-    extra: Tensor,
+    extra: Tensor, ended: Tensor | None,
 ) -> Tensor:  # fmt: skip
     rows, heads, size = q.shape
     groups = k_cache.shape[-2]
@@ -196,34 +203,38 @@ def _split_attention(
     block = triton.next_power_of_2(size)
     tiles = triton.cdiv(rows * per, tile) * groups
     programs = max(1, min(splits, 48, PROGRAMS // tiles))
+    merges = mode != "tree" and ended is not None and tile == 16 and tiles <= len(ended)
     partial_kernel[(tiles, programs)](
-        q, k_cache, v_cache, table, base, stop, extra, acc, state, rows, table.shape[0],
-        MODE=mode, PAGE=page, GROUP=per, GROUPS=groups, D=size, BD=block, R=tile, SCALE=_scale(size),
-        STAGES=stages, **options(warps),
+        q, k_cache, v_cache, table, base, stop, extra, acc, state, base if ended is None else ended, out, rows,
+        table.shape[0], MODE=mode, MERGES=merges, PAGE=page, GROUP=per, GROUPS=groups, D=size, BD=block, R=tile,
+        SCALE=_scale(size), STAGES=stages, **options(warps),
     )  # fmt: skip
     if mode == "tree":
         tail_kernel[(rows, groups)](
-            q, k_cache, v_cache, table, base, extra, acc, state, rows, table.shape[0],
+            q, k_cache, v_cache, table, base, extra, acc, state, out, rows, table.shape[0],
             WIDTH=max(16, triton.next_power_of_2(rows)), PAGE=page, GROUP=per, GROUPS=groups, D=size, BD=block,
             R=max(16, triton.next_power_of_2(per)), SCALE=_scale(size), STAGES=1, **options(4),
         )  # fmt: skip
-    merge_kernel[(rows * heads,)](
-        acc, state, base, stop, out, rows, MODE=mode, HEADS=heads, D=size, BD=block, CHUNK=8, **options(1)
-    )
+    elif not merges:
+        merge_kernel[(rows * heads,)](
+            acc, state, base, stop, out, rows, MODE=mode, HEADS=heads, D=size, BD=block, CHUNK=8, **options(1)
+        )
     return out
 
 
 def attention(
-    q: Tensor, k_cache: Tensor, v_cache: Tensor, table: Tensor, page: int, base: Tensor, lanes: Tensor | None
-) -> Tensor:
+    q: Tensor, k_cache: Tensor, v_cache: Tensor, table: Tensor, page: int, base: Tensor, lanes: Tensor | None,
+    ended: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """As ops.Ops.attention, with base int32 [1] on the device and a tree's rows as lanes [M, M] int32: row m's visible
-    rows in ascending order, -1 beyond. -> [M, Hq, D]."""
+    rows in ascending order, -1 beyond. ended: zeros [.] int32 that no kernel of another stream uses, so that few rows
+    need one kernel less. -> [M, Hq, D]."""
     rows, heads, size = q.shape
     groups = k_cache.shape[-2]
     if lanes is not None:
-        return _split_attention(q, k_cache, v_cache, table, page, "tree", base, base, lanes)
+        return _split_attention(q, k_cache, v_cache, table, page, "tree", base, base, lanes, None)
     if rows <= MANY:
-        return _split_attention(q, k_cache, v_cache, table, page, "chain", base, base, base)
+        return _split_attention(q, k_cache, v_cache, table, page, "chain", base, base, base, ended)
     out = torch.empty_like(q)
     per = heads // groups
     tile, warps, stages = (32, 4, 2) if q.dtype == torch.float32 else WHOLE
@@ -237,8 +248,9 @@ def attention(
 
 def span_attention(
     q: Tensor, k_cache: Tensor, v_cache: Tensor, table: Tensor, page: int, first: Tensor, stop: Tensor,
-    spans: Tensor | None,
+    spans: Tensor | None, ended: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """As ops.Ops.span_attention, with first and stop int32 [1] on the device."""
+    """As ops.Ops.span_attention, with first and stop int32 [1] on the device; ended as in `attention`."""
     mode = "span" if spans is None else "spans"
-    return _split_attention(q, k_cache, v_cache, table, page, mode, first, stop, spans if spans is not None else first)
+    extra = first if spans is None else spans
+    return _split_attention(q, k_cache, v_cache, table, page, mode, first, stop, extra, ended)

@@ -3,19 +3,19 @@
 import triton
 import triton.language as tl
 
-from specd.engine.kernels.attention_tile import KEYS, attend, cache_rows, cells, split_at, split_start
+from specd.engine.kernels.attention_tile import KEYS, attend, cache_rows, cells, merge, merged, split_at, split_start
 from specd.engine.kernels.launch import start, trigger
 
 
 @triton.jit(do_not_specialize=["rows", "pages"])
 def tail_kernel(
-    q_ptr, k_ptr, v_ptr, table_ptr, base_ptr, lanes_ptr, acc_ptr, state_ptr, rows, pages,
+    q_ptr, k_ptr, v_ptr, table_ptr, base_ptr, lanes_ptr, acc_ptr, state_ptr, out_ptr, rows, pages,
     WIDTH: tl.constexpr, PAGE: tl.constexpr, GROUP: tl.constexpr, GROUPS: tl.constexpr, D: tl.constexpr,
     BD: tl.constexpr, R: tl.constexpr, SCALE: tl.constexpr, STAGES: tl.constexpr, PDL: tl.constexpr,
     WIDE: tl.constexpr,
 ):  # fmt: skip
     """The last blocks of one tree row and one key/value head: keys from `base`'s block on, those of the block of rows
-    by the row's list lanes [rows, rows]. Goes on where `partial_kernel` stopped; writes every split that follows."""
+    by the row's list lanes [rows, rows]. Goes on where `partial_kernel` stopped, and merges all splits -> out."""
     trigger(PDL)
     HEADS: tl.constexpr = GROUP * GROUPS
     row, group = tl.program_id(0), tl.program_id(1)
@@ -33,14 +33,15 @@ def tail_kernel(
     if WIDE:
         q = q.to(tl.float32)
     shared = base // KEYS * KEYS
-    for split in range(split_at(shared), split_at(base + rows - 1) + 1):
+    first = split_at(shared)
+    total_top, total_norm, total = merged(acc_ptr, state_ptr, line, exists, mask, 0, first, rows * HEADS, D, BD, R)
+    for split in range(first, split_at(base + rows - 1) + 1):
         begin = split_start(split)
         place = line.to(tl.int64) + split * rows * HEADS
         kept = exists & (begin < shared)
         top = tl.load(state_ptr + place * 2, mask=kept, other=float("-inf"))
         norm = tl.load(state_ptr + place * 2 + 1, mask=kept, other=0.0)
-        acc_place = acc_ptr + place[:, None] * D + lane[None, :]
-        acc = tl.load(acc_place, mask=mask & (begin < shared), other=0.0)
+        acc = tl.load(acc_ptr + place[:, None] * D + lane[None, :], mask=mask & (begin < shared), other=0.0)
         last = tl.minimum(split_start(split + 1), length)
         for block in tl.range(tl.maximum(begin, shared), last, KEYS, num_stages=STAGES):
             position = block + tl.arange(0, KEYS)
@@ -50,6 +51,6 @@ def tail_kernel(
             slots = cache_rows(table_ptr, pages, tl.where(depth >= 0, base + other, position), PAGE)
             k, v = cells(k_ptr, v_ptr, slots, known, group, GROUPS, D, BD, q.dtype, WIDE)
             top, norm, acc = attend(q, k, v, known[None, :] & (head < R)[:, None], top, norm, acc, SCALE, KEYS, True)
-        tl.store(acc_place, acc, mask=mask)
-        tl.store(state_ptr + place * 2, top, mask=exists)
-        tl.store(state_ptr + place * 2 + 1, norm, mask=exists)
+        total_top, total_norm, total = merge(total_top, total_norm, total, top, norm, acc, True)
+    out = total / tl.where(total_norm == 0.0, 1.0, total_norm)[:, None]
+    tl.store(out_ptr + line[:, None] * D + lane[None, :], out.to(out_ptr.dtype.element_ty), mask=mask)

@@ -50,6 +50,7 @@ class CudaOps:
 
     def __init__(self) -> None:
         self._places: dict[int, Tensor] = {}
+        self._ended: Tensor | None = None  # attention's counts; an object's kernels all run on one stream
 
     def alone(self) -> AbstractContextManager[None]:
         """Nothing to keep to one thread."""
@@ -109,7 +110,9 @@ class CudaOps:
         """q [M, Hq, D], caches [slots, G, D], table [pages] int32; base also as int32 [1] on the device; mask None,
         bool [M, M], or lanes int32 [M, M] -> [M, Hq, D]."""
         lanes = None if mask is None else as_lanes(mask)
-        return attention.attention(q, k_cache, v_cache, table, page, self._place(base, q.device), lanes)
+        return attention.attention(
+            q, k_cache, v_cache, table, page, self._place(base, q.device), lanes, self._counts(q)
+        )
 
     def span_attention(
         self,
@@ -125,7 +128,7 @@ class CudaOps:
         """q [M, Hq, D], caches [slots, G, D], table [pages] int32, spans [M, 2] int64 or None -> [M, Hq, D]; start and
         stop also as int32 [1] on the device."""
         first, last = self._place(start, q.device), self._place(stop, q.device)
-        return attention.span_attention(q, k_cache, v_cache, table, page, first, last, spans)
+        return attention.span_attention(q, k_cache, v_cache, table, page, first, last, spans, self._counts(q))
 
     def choose(self, logits: Tensor, positions: Tensor, params: Tensor) -> Tensor:
         """sample.choose with its parameters in one buffer, params [8] int64: 4 float64 (temperature, top_p, log min_p,
@@ -135,6 +138,11 @@ class CudaOps:
     def accept(self, tokens: Tensor, choices: Tensor, rows: Tensor, parents: Tensor | None) -> Tensor:
         """accept.accept."""
         return accept.accept(tokens, choices, rows, parents)
+
+    def _counts(self, like: Tensor) -> Tensor:
+        if self._ended is None or self._ended.device != like.device:
+            self._ended = torch.zeros(256, dtype=torch.int32, device=like.device)
+        return self._ended
 
     def _place(self, position: int | Tensor, device: torch.device) -> Tensor:
         """A position on the device. An int's tensor is kept for the other layers of the pass."""
