@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcInvalidParams
 
 from specd.daemon import client as daemon
 from specd.daemon.client import SpecdError
@@ -14,6 +14,7 @@ from specd.daemon.protocol import PrepareRequest
 from specd.lsp import actions, conflicts, messages, requests
 from specd.lsp.daemon_job import in_thread
 from specd.lsp.editor_traits import traits_of
+from specd.lsp.failures import RequestFailed
 from specd.lsp.options import PRESETS, read_options
 from specd.lsp.positions import Encoding
 from specd.lsp.requests import (
@@ -149,7 +150,7 @@ def register(server: Server) -> None:
             request = PrepareRequest(target=target, model=model, client=name)
             reply = await in_thread(lambda: daemon.connect(name=name).prepare(request))
         except (Refused, SpecdError) as error:
-            raise JsonRpcException(str(error), code=types.LSPErrorCodes.RequestFailed.value) from None
+            raise RequestFailed(error) from None
         return PrepareResult(reply.reused, reply.new, reply.replaced)
 
     @feature(requests.REWRITE)

@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+import sys
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
 from lsprotocol import types
+from pygls.exceptions import FeatureNotificationError, FeatureRequestError
 from pygls.lsp.server import LanguageServer
 
 from specd.daemon import client as daemon
@@ -13,6 +15,7 @@ from specd.daemon.client import SpecdError
 from specd.lsp import conflicts, messages
 from specd.lsp.daemon_job import in_thread
 from specd.lsp.documents import Document, Documents
+from specd.lsp.failures import reason_of
 from specd.lsp.job import Job
 from specd.lsp.options import PRESETS
 from specd.lsp.outcomes import Ended
@@ -30,6 +33,7 @@ from specd.lsp.spans import line_of
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+_FAILED: Final = {FeatureRequestError: "a request", FeatureNotificationError: "a notification"}
 _SEVERITY: Final = {
     "info": types.MessageType.Info,
     "warning": types.MessageType.Warning,
@@ -75,7 +79,11 @@ class Server(LanguageServer):
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """An error of ours is for the log; the client has its answer. pygls would show it to the user as it is."""
-        _log.error("%s in %s", type(error).__name__, getattr(source, "__name__", source))
+        cause = sys.exc_info()[1] or error  # pygls wraps what it is handling, and drops where that came from
+        failed = f"{_FAILED.get(source, 'a message')} failed"
+        _log.error("%s: %s", failed, reason_of(cause))
+        if self.protocol.trace == types.TraceValue.Verbose:
+            self.log_trace(types.LogTraceParams(failed, str(cause)))
 
     # Jobs.
 
