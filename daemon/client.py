@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from specd.daemon import __version__, wire
-from specd.daemon.errors import DaemonUnavailable, SpecdError, VersionMismatch, error_of
+from specd.daemon.errors import DaemonUnavailable, SpecdError, Unanswered, VersionMismatch, error_of
 from specd.daemon.paths import log_path
 from specd.daemon.protocol import (
     CLIENT_HEADER,
@@ -32,9 +32,17 @@ __all__ = [
     "__version__",
     "connect",
     "keep_trace",
-    "status_if_running",
+    "running_status",
 ]
 
+_SILENT: Final = (
+    "the daemon (pid {pid}) takes connections and does not answer: it is suspended, or stuck.\n"
+    "`kill -CONT {pid}` wakes it; if that does not help, `kill -KILL {pid}` ends it, and the next rewrite starts one."
+)
+_SILENT_ELSEWHERE: Final = (
+    "the daemon at {address} takes connections and does not answer: it is suspended, or stuck.\n"
+    "End its process where it runs, and start another there."
+)
 _LOST: Final = (
     "the daemon ended in the middle of the job; nothing was lost. Try again, and if it happens again see {log}."
 )
@@ -56,14 +64,13 @@ def connect(*, name: str | None = None, say: Callable[[str], None] = lambda text
     return with_daemon(reached, name=name, say=say)
 
 
-def status_if_running() -> dict[str, Any] | None:
-    """What the running daemon says of itself; None if none runs, and none is started."""
-    from specd.daemon.transport import default_address, given_address
+def running_status() -> dict[str, Any]:
+    """What the running daemon says of itself; none is started. Raises NoDaemon if none runs, Unanswered if one does not
+    answer, DaemonUnavailable if one is starting or ending, UsageError if SPECD_DAEMON is no address.
+    """
+    from specd.daemon.lifecycle import running_status
 
-    try:
-        return Client(given_address() or default_address()).status()
-    except SpecdError:
-        return None
+    return running_status()
 
 
 def keep_trace(record: dict[str, Any]) -> None:
@@ -111,7 +118,7 @@ class Client:
 
     def metrics(self, *, timeout: float = 10.0) -> str:
         """Counters in Prometheus text format."""
-        with contextlib.closing(self._send("GET", "/metrics", None, timeout)) as connection, _loss_as_error():
+        with contextlib.closing(self._send("GET", "/metrics", None, timeout)) as connection, _loss_as_error(connection):
             return connection.read().decode()
 
     def shutdown(self, *, drain: bool = True, timeout: float = 10.0) -> dict[str, Any]:
@@ -120,7 +127,7 @@ class Client:
         return data
 
     def _call(self, method: str, path: str, body: Any, timeout: float | None) -> Any:
-        with contextlib.closing(self._send(method, path, body, timeout)) as connection, _loss_as_error():
+        with contextlib.closing(self._send(method, path, body, timeout)) as connection, _loss_as_error(connection):
             return json.loads(connection.read())
 
     def _send(self, method: str, path: str, body: Any, timeout: float | None) -> Connection:
@@ -130,7 +137,7 @@ class Client:
         payload = None if body is None else json.dumps(body, ensure_ascii=False).encode()
         connection = Connection(self.address, connect_timeout=self._connect_timeout, timeout=timeout)
         try:
-            with _loss_as_error():
+            with _loss_as_error(connection):
                 connection.request(method, path, headers, payload)
                 if connection.status >= 400:
                     raise _error_in(connection)
@@ -156,7 +163,7 @@ class RewriteStream:
         return next(self._events)
 
     def _read(self) -> Iterator[Event]:
-        with self, _loss_as_error():
+        with self, _loss_as_error(self._connection):
             name = ""
             while True:
                 line = self._line()
@@ -199,13 +206,13 @@ class RewriteStream:
 
 
 @contextlib.contextmanager
-def _loss_as_error() -> Iterator[None]:
+def _loss_as_error(connection: Connection) -> Iterator[None]:
     try:
         yield
     except TimeoutError as error:
-        raise DaemonUnavailable(
-            "the daemon does not answer in time; see `specd status`, or `specd stop --now`."
-        ) from error
+        pid = connection.server_pid
+        known, unknown = _SILENT.format(pid=pid), _SILENT_ELSEWHERE.format(address=connection.address)
+        raise Unanswered(known if pid else unknown) from error
     except (OSError, ValueError) as error:
         raise DaemonUnavailable(_LOST.format(log=log_path())) from error
 

@@ -6,19 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from specd.daemon import errors, lifecycle, paths, trace, transport
-from specd.daemon.client import Client
-from specd.daemon.errors import DaemonUnavailable, UsageError
+from specd.daemon.errors import NoDaemon, UsageError
 
 
 def status_command(*, as_json: bool) -> int:
-    """Print the daemon's status; exit status 1 if none runs."""
-    address = transport.given_address() or transport.default_address()
+    """Print the daemon's status; exit status 1 if none runs. Raises DaemonUnavailable if one does and cannot say."""
     try:
-        status = Client(address).status()
-    except DaemonUnavailable:
-        print(
-            json.dumps({"state": "stopped"}) if as_json else f"no daemon runs at {address}; {lifecycle.how_to_start()}."
-        )
+        status = lifecycle.running_status()
+    except NoDaemon as error:
+        print(json.dumps({"state": "stopped", "problem": error.problem}) if as_json else error)
         return errors.NO_CHANGE
     print(json.dumps(status, indent=2) if as_json else describe(status))
     return errors.DONE

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final, Literal
 
 from specd.daemon import __version__, errors, lifecycle, paths, settings, transport
-from specd.daemon.client import Client
 from specd.daemon.errors import SpecdError
 from specd.daemon.model_folder import bundled_folder
 from specd.daemon.worker import accelerators
@@ -126,15 +125,16 @@ def _model(name: str) -> Finding:
 
 def _daemon() -> Finding:
     try:
-        address = transport.given_address() or transport.default_address()
-        status = Client(address).status()
+        status = lifecycle.running_status()
         level: Literal["ok", "warn"] = "ok" if status["version"] == __version__ and not status["problem"] else "warn"
         problem = f"; {status['problem']}" if status["problem"] else ""
+        address = transport.given_address() or transport.default_address()
         return Finding("daemon", level, f"{status['version']} runs at {address}, pid {status['pid']}{problem}")
-    except errors.DaemonUnavailable:
-        if lifecycle.is_alive(address):
-            return Finding("daemon", "warn", f"one holds {address} but does not answer; `specd stop --now`, or kill it")
-        return Finding("daemon", "ok", f"none runs at {address}; {lifecycle.how_to_start()}")
+    except errors.NoDaemon as error:
+        how = "" if error.problem else f"; {lifecycle.how_to_start()}"  # what keeps one is a finding of its own
+        return Finding("daemon", "ok", f"none runs{how}")
+    except errors.DaemonUnavailable as error:
+        return Finding("daemon", "warn", str(error).replace("\n", " "))
     except SpecdError as error:
         return Finding("daemon", "bad", str(error).replace("\n", " "))
 

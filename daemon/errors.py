@@ -68,6 +68,18 @@ class DaemonUnavailable(SpecdError):
     code = "unavailable"
 
 
+class NoDaemon(DaemonUnavailable):
+    """None runs. problem: what would keep one from starting, or empty."""
+
+    def __init__(self, message: str, problem: str = "") -> None:
+        super().__init__(message)
+        self.problem = problem
+
+
+class Unanswered(DaemonUnavailable):
+    """A daemon takes connections and does not answer in time: it is suspended, or stuck."""
+
+
 class AlreadyRunning(SpecdError):
     """Another daemon holds the address."""
 

@@ -10,11 +10,21 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from specd.daemon import __version__, paths, transport
 from specd.daemon.client import Client
-from specd.daemon.errors import Busy, DaemonUnavailable, SpecdError, UsageError, VersionMismatch, error_of
+from specd.daemon.errors import (
+    Busy,
+    DaemonUnavailable,
+    NoDaemon,
+    SettingsError,
+    SpecdError,
+    Unanswered,
+    UsageError,
+    VersionMismatch,
+    error_of,
+)
 from specd.daemon.locks import FileLock
 from specd.daemon.transport import Address
 
@@ -26,12 +36,14 @@ Say = Callable[[str], None]
 
 _POLL: Final = 0.01  # seconds between looks while a daemon starts or ends
 _START_SECONDS: Final = 60.0  # a daemon listens within a second; a machine may be busy
+_STATUS_SECONDS: Final = 5.0  # a daemon answers within milliseconds; a machine may be busy
 _DRAIN_SECONDS: Final = 600.0  # how long the jobs of a daemon of another version may take to end
 
 
 def with_daemon(call: Callable[[Client], T], *, name: str | None = None, say: Say = lambda text: None) -> T:
     """`call` with a client of a running daemon of this version, started or replaced where needed; `call` may be tried
-    again. say: told what is waited for. Raises DaemonUnavailable if there is none and none can be started.
+    again. say: told what is waited for. Raises DaemonUnavailable if there is none and none can be started, or one that
+    does not answer.
     """
     given = transport.given_address()
     for _ in range(4):
@@ -47,6 +59,8 @@ def with_daemon(call: Callable[[Client], T], *, name: str | None = None, say: Sa
                 ) from None
             say(f"the daemon is specd {error.daemon_version}; waiting for its jobs to end")
             wait_gone(address, _DRAIN_SECONDS)
+        except Unanswered:
+            raise
         except DaemonUnavailable:
             if given:
                 raise DaemonUnavailable(
@@ -66,7 +80,37 @@ def how_to_start() -> str:
     """What a user whose daemon does not run has to know."""
     if transport.given_address():
         return f"start it there, or unset {transport.ADDRESS_VARIABLE}"
-    return "`specd edit` starts one"
+    return "the next rewrite starts one"
+
+
+def running_status(timeout: float = _STATUS_SECONDS) -> dict[str, Any]:
+    """What the running daemon says of itself within `timeout` seconds. Raises as `client.running_status` does."""
+    given = transport.given_address()
+    address = given or transport.default_address()
+    try:
+        return Client(address).status(timeout=timeout)
+    except Unanswered:
+        raise
+    except DaemonUnavailable:
+        if is_alive(address):
+            raise DaemonUnavailable(
+                f"a daemon holds {address} and takes no connection: it is starting, or ending.\n"
+                f"Ask again in a moment; if it stays so, see {paths.log_path()}."
+            ) from None
+    problem = "" if given else _settings_problem()
+    what_next = f", and none can be started: {problem}" if problem else f"; {how_to_start()}."
+    raise NoDaemon(f"no daemon runs at {address}{what_next}", problem)
+
+
+def _settings_problem() -> str:
+    """What is wrong with the settings file, empty if nothing is."""
+    from specd.daemon import settings
+
+    try:
+        settings.load()
+    except SettingsError as error:
+        return str(error)
+    return ""
 
 
 def start(address: Address) -> None:
@@ -98,9 +142,13 @@ def start(address: Address) -> None:
 
 
 def stop(address: Address, *, drain: bool, timeout: float = _DRAIN_SECONDS) -> bool:
-    """Stop the daemon and wait until it is gone; False if there was none. Raises DaemonUnavailable if it stays."""
+    """Stop the daemon and wait until it is gone; False if there was none. Raises DaemonUnavailable if it stays, or does
+    not answer.
+    """
     try:
         Client(address).shutdown(drain=drain)
+    except Unanswered:
+        raise
     except DaemonUnavailable:
         if not is_alive(address):
             return False

@@ -132,7 +132,18 @@ class Connection:
         self._socket.settimeout(timeout)
         self._reader = self._socket.makefile("rb")
         self._length: int | None = None
+        self.address = address
         self.status = 0
+
+    @property
+    def server_pid(self) -> int | None:
+        """Process that listens at the address, where that can be told: one of this machine, not a forwarded socket."""
+        from specd.daemon.locks import FileLock
+        from specd.daemon.peer import peer_pid
+
+        path = lock_path(self.address)
+        is_here = self.address.socket is not None and path.exists() and FileLock(path).is_held()
+        return peer_pid(self._socket) if is_here else None
 
     def request(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> None:
         """Send the request and read the answer's head. Raises OSError or ValueError if the connection breaks."""

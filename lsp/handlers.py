@@ -167,7 +167,10 @@ def register(server: Server) -> None:
             {"job": job.number, "uri": job.document.uri, "running": not job.is_over}
             for job in server.rewrites.jobs.values()
         ]
-        return StatusResult(await in_thread(daemon.status_if_running), jobs)
+        try:
+            return StatusResult(await in_thread(daemon.running_status), jobs, "")
+        except SpecdError as error:
+            return StatusResult(None, jobs, str(error))
 
 
 def _argument(kind: type[T], given: tuple[Any, ...]) -> T:

@@ -96,10 +96,11 @@ class StatusParams:
 
 @attrs.frozen
 class StatusResult:
-    """daemon: what `GET /v1/status` says, None if none runs. jobs: of this editor."""
+    """daemon: what `GET /v1/status` says, None if that cannot be told: then problem says why. jobs: of this editor."""
 
     daemon: dict[str, Any] | None
     jobs: list[dict[str, Any]]
+    problem: str
 
 
 @attrs.frozen

@@ -96,6 +96,17 @@ def test_status_is_the_daemons_and_names_the_jobs(editor: GetEditor) -> None:
     result = at.request("specd/status", None)["result"]
     assert result["daemon"]["state"] == "ready"
     assert result["jobs"] == [{"job": job, "uri": uri, "running": True}]
+    assert result["problem"] == ""
+
+
+def test_status_says_why_there_is_no_word_of_the_daemon(own_replay: Home, editor_at: GetEditor) -> None:
+    own_replay.run("stop")
+    at = editor_at(own_replay)
+    result = at.request("specd/status", None)["result"]
+    assert result["daemon"] is None
+    assert result["problem"] == f"no daemon runs at unix:{own_replay.socket}; the next rewrite starts one."
+    own_replay.settings.write_text("modle = 1\n")
+    assert "none can be started: " in at.request("specd/status", None)["result"]["problem"]
 
 
 @pytest.mark.parametrize("habits", [PLUGIN, NEOVIM], ids=["vscode", "neovim"])

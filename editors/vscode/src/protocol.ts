@@ -43,6 +43,8 @@ export interface RevertResult {
 
 export interface StatusResult {
     daemon: DaemonStatus | null;
+    /** Why there is no word of the daemon; an older server does not tell. */
+    problem?: string;
     jobs: { job: string; uri: string; running: boolean }[];
 }
 

@@ -20,8 +20,8 @@ async function describe(server: Server): Promise<string[]> {
     const version = client.initializeResult?.serverInfo?.version ?? "?";
     const lines = [`the language server ${version} runs.`];
     try {
-        const { daemon } = await client.sendRequest<StatusResult>(METHODS.status, {});
-        if (daemon === null) return [...lines, "No daemon runs; the next rewrite starts one."];
+        const { daemon, problem } = await client.sendRequest<StatusResult>(METHODS.status, {});
+        if (daemon === null) return [...lines, ...(problem || "no daemon runs; the next rewrite starts one.").split("\n")];
         const memory = daemon.memory_bytes ? `, ${Math.round(daemon.memory_bytes / 2 ** 20)} MiB` : "";
         lines.push(`Daemon ${daemon.version ?? "?"}: ${daemon.state ?? "?"}${memory}.`);
         for (const model of daemon.models ?? []) {

@@ -116,8 +116,16 @@ local function check_daemon(word)
   health.start('specd: daemon')
   local answer = specd(word, 'status', '--json')
   local ok, status = pcall(vim.json.decode, answer.out, { luanil = { object = true } })
-  if not ok or type(status) ~= 'table' or not status.pid then
-    health.info('none answers; the next rewrite starts one, or says what keeps it')
+  if not ok or type(status) ~= 'table' then
+    health.error((answer.out:gsub('^specd: ', ''))) -- one runs, and does not answer
+    return
+  elseif not status.pid then
+    local problem = status.problem or ''
+    if problem == '' then
+      health.info('none runs; the next rewrite starts one')
+    else
+      health.error('none runs, and none can be started: ' .. problem)
+    end
     return
   end
   for _, line in ipairs(require('specd.info').daemon_lines(status)) do

@@ -8,10 +8,16 @@ local function mib(bytes)
 end
 
 ---@param status table? the daemon's, as docs/http.md has it
+---@param problem? string why there is none
 ---@return string[]
-function M.daemon_lines(status)
+function M.daemon_lines(status, problem)
   if not status or status == vim.NIL then
-    return { 'daemon   none answers; the next rewrite starts one, or says what keeps it (so does :checkhealth specd)' }
+    local lines = vim.split(problem or 'none answers; the next rewrite starts one, or says what keeps it', '\n')
+    lines[1] = 'daemon   ' .. lines[1]
+    for at = 2, #lines do
+      lines[at] = '         ' .. lines[at]
+    end
+    return lines
   end
   local lines = {
     ('daemon   specd %s, pid %d, %s, up %.0f s, %s resident'):format(
@@ -85,7 +91,7 @@ function M.open()
     if err then
       lines[#lines + 1] = 'daemon   ' .. err.message
     else
-      vim.list_extend(lines, M.daemon_lines(result.daemon))
+      vim.list_extend(lines, M.daemon_lines(result.daemon, result.problem))
     end
     show(lines)
   end)
