@@ -15,6 +15,7 @@ from shapes import SHAPES, random_model
 from specd.engine import EngineConfig, SamplingParams, StepDone, generate
 from specd.engine.draft import EMPTY
 from specd.engine.kv_cache import KVCache
+from specd.engine.load import GPU_CHUNK
 from specd.engine.model import Qwen3
 from specd.engine.static_step import Kind, StaticStep
 
@@ -110,7 +111,7 @@ def build(bench: Bench) -> dict[str, Any]:
     """Weights and page pool; a first forward, which compiles what it needs."""
     config = SHAPES[bench.options.shape]
     began = time.perf_counter()
-    engine = EngineConfig(kv_tokens=2 * bench.options.far + 16384, prefill_chunk=512 if bench.is_gpu else 256)
+    engine = EngineConfig(kv_tokens=2 * bench.options.far + 16384, prefill_chunk=GPU_CHUNK if bench.is_gpu else 256)
     bench.model = random_model(config, bench.device, bench.dtype, engine=engine)
     for part in (bench.model.pool.k, bench.model.pool.v):
         part.normal_()

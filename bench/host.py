@@ -43,6 +43,7 @@ from specd.engine import (
     job,
 )
 from specd.engine.kv_cache import KVCache
+from specd.engine.load import GPU_CHUNK
 from specd.engine.policy import Fixed
 from specd.engine.prefill import PrefillProgress
 from specd.engine.priors import BRANCHES, EDITS
@@ -69,7 +70,7 @@ class Bench:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.tokenizer = Tokenizer(options.tokenizer)
-        engine = EngineConfig(kv_tokens=3 * LONGEST, prefill_chunk=512)
+        engine = EngineConfig(kv_tokens=3 * LONGEST, prefill_chunk=GPU_CHUNK)
         self.model = random_model(SMALL, torch.device("cpu"), torch.float32, engine=engine)
         self.drafter: DFlashDrafter = random_drafter(self.model)
         self.steps = ScriptedStep(self.model, self.drafter.config.target_layer_ids)

@@ -214,8 +214,8 @@ def run(say: Callable[..., None]) -> dict[str, Any]:
     jobs["attention 6/6/64"] = lambda: attention(ops, 6, 6, 64, BF16, 333)
     jobs["attention 28/4/128 fp16"] = lambda: attention(ops, 28, 4, 128, torch.float16, 333)
     jobs["attention 6/6/64 fp32"] = lambda: attention(ops, 6, 6, 64, torch.float32, 333)
-    jobs["draws 151936 bf16"] = lambda: draws(ops, 151936, BF16)
-    jobs["draws 8192 fp32"] = lambda: draws(ops, 8192, torch.float32)
+    jobs["draws 151936 bf16"] = lambda: draws(151936, BF16)
+    jobs["draws 8192 fp32"] = lambda: draws(8192, torch.float32)
     for name, job in jobs.items():
         with contextlib.suppress(KeyboardInterrupt):
             try:

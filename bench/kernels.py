@@ -298,7 +298,7 @@ def attention_times(model: Model) -> dict[str, float]:
         programs, many, whole = attention.PROGRAMS, attention.MANY, attention.WHOLE
         for count in (132, 264, 640) if rows > 16 else ():
             with tried(("attention", context, rows, count)):
-                attention.PROGRAMS = count
+                attention.PROGRAMS = dict.fromkeys((16, 64, 128), count)
                 found[f"{context} {rows} programs {count}"] = graph_us(layers, 5) / LAYERS
         for plan in WHOLES if rows > 16 else ():
             with tried(("attention", context, rows, "whole", plan)):

@@ -15,7 +15,7 @@ from torch import Tensor
 from specd.engine.errors import ContextOverflow, OutOfMemory
 
 LONGEST_STEP = 128  # rows of the widest step of fixed shape
-LONGEST_READ = 512  # rows of the widest pass of fixed shape, which may reach beyond what a cache holds
+LONGEST_READ = 1024  # rows of the widest pass of fixed shape, which may reach beyond what a cache holds
 
 
 class Sizes(Protocol):

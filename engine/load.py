@@ -19,7 +19,7 @@ from specd.engine.weights import Progress, TensorFolder, load_weights
 
 log = logging.getLogger(__name__)
 
-GPU_CHUNK = 512  # tokens of a prefill forward on a GPU: some 10 ms for 4 billion weights
+GPU_CHUNK = 1024  # tokens of a prefill forward on a GPU: some 16 ms for 4 billion weights
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 

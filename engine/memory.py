@@ -66,7 +66,7 @@ class MemoryPlan:
         )
 
 
-def plan(config: ModelConfig, *, item: int = 2, chunk: int = 512, drafters: Sequence["MemoryPlan"] = ()) -> MemoryPlan:
+def plan(config: ModelConfig, *, item: int = 2, chunk: int = 1024, drafters: Sequence["MemoryPlan"] = ()) -> MemoryPlan:
     """The plan of a target in a type of `item` bytes that prefills `chunk` rows at once, with its drafters' plans."""
     c = config
     embedding = c.vocab_size * c.hidden_size * (1 if c.tie_embeddings else 2)

@@ -33,9 +33,11 @@ def prefill(
     between two next() the cache is valid at some length, so closing early loses nothing. meanwhile: called while the
     device works on a chunk.
     """
-    total, chunk = len(ids) - 1, model.engine.prefill_chunk
+    total = len(ids) - 1
     while cache.length < total:
-        start = cache.length
+        start, chunk = cache.length, model.engine.prefill_chunk
+        if model.steps is not None:
+            chunk = min(chunk, model.steps.longest_read(start))
         end = min(start - start % chunk + chunk, total)
         steps = model.steps
         if steps is not None and steps.reads(end - start, taps):

@@ -27,7 +27,11 @@ from specd.engine.step_inputs import StepInputs
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
 TREE_WIDTHS = (4, 8, 16, 32, 64, 128)
-READ_WIDTHS = (64, 128, 384, 512)
+READ_WIDTHS = (64, 128, 256, 384, 512, 768, 1024)
+# Rows of a part of a prompt by where it ends at the latest: some 20 ms for 4 billion weights on an H200, so that a
+# cancel is seen soon. Attention takes the longer the more there is before.
+_READS = ((2048, 1024), (10240, 512), (24576, 256))
+_LEAST_READ = 128
 assert WIDTHS[-1] == TREE_WIDTHS[-1] == LONGEST_STEP
 assert READ_WIDTHS[-1] == LONGEST_READ
 
@@ -93,6 +97,10 @@ class StaticStep(Passes[int, Kind]):
     def reads(self, rows: int, taps: Sequence[int]) -> bool:
         """Whether a part of a prompt of so many tokens runs here."""
         return rows <= LONGEST_READ and (not taps or tuple(taps) == self.taps)
+
+    def longest_read(self, start: int) -> int:
+        """Rows of the longest part of a prompt to read at once from position `start` on."""
+        return next((rows for limit, rows in _READS if start + rows <= limit), _LEAST_READ)
 
     def read(
         self,

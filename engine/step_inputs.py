@@ -1,7 +1,7 @@
 """What a step of fixed shape is told: one buffer that the host fills and that goes to the device in one copy.
 
 The buffer is the only thing that differs between two replays of a captured step. Words of 64 bits, in this order:
-rows and base, the sampling parameters, the page table, tokens, positions and slots of 512 rows, and for trees the
+rows and base, the sampling parameters, the page table, tokens, positions and slots of 1024 rows, and for trees the
 parents of 128 rows and the lanes, W x W for a step of width W.
 """
 

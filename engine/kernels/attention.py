@@ -33,8 +33,8 @@ from specd.engine.kernels.attention_tree import tail_kernel
 from specd.engine.kernels.launch import options, start, trigger
 
 MANY = 256  # rows; whole_kernel takes more
-WHOLE = (128, 8, 2)  # its R, warps and stages
-PROGRAMS = 320  # wanted of partial_kernel: more than its splits per tile are not of use
+WHOLE = (128, 8, 3)  # its R, warps and stages
+PROGRAMS = {16: 320, 64: 320, 128: 132}  # wanted of partial_kernel, by R; more than a tile's splits are not of use
 
 
 @triton.jit(do_not_specialize=["rows", "pages"])
@@ -181,7 +181,7 @@ def plan(rows: int, dtype: torch.dtype) -> tuple[int, int, int]:
         return (16, 4, 2) if rows <= 16 else (32, 4, 2)
     if rows <= 16:
         return 16, 4, 4
-    return 64, 4, 4 if rows <= 128 else 3
+    return (64, 4, 3) if rows <= 128 else (128, 8, 3)
 
 
 def _scale(size: int) -> float:
@@ -202,7 +202,7 @@ def _split_attention(
     tile, warps, stages = plan(rows * per, q.dtype)
     block = triton.next_power_of_2(size)
     tiles = triton.cdiv(rows * per, tile) * groups
-    programs = max(1, min(splits, 48, PROGRAMS // tiles))
+    programs = max(1, min(splits, 48, PROGRAMS.get(tile, 320) // tiles))
     merges = mode != "tree" and ended is not None and tile == 16 and tiles <= len(ended)
     partial_kernel[(tiles, programs)](
         q, k_cache, v_cache, table, base, stop, extra, acc, state, base if ended is None else ended, out, rows,

@@ -88,7 +88,7 @@ def merge(top, norm, acc, other_top, other_norm, other_acc, COLUMNS: tl.constexp
 @triton.jit
 def merged(
     acc_ptr, state_ptr, line, exists, inside, begin, end, lines,
-    D: tl.constexpr, BD: tl.constexpr, R: tl.constexpr,
+    D: tl.constexpr, BD: tl.constexpr, R: tl.constexpr, CHUNK: tl.constexpr = 8,
 ):  # fmt: skip
     """Splits begin..end-1 of the lines [R] of a tile, of acc [S, lines, D] and state [S, lines, 2], merged in order ->
     top [R], norm [R] and acc [R, BD]. Other programs may have written them: they do not come from the L1 cache."""
@@ -96,12 +96,16 @@ def merged(
     norm = tl.zeros([R], tl.float32)
     acc = tl.zeros([R, BD], tl.float32)
     lane = tl.arange(0, BD)
-    for split in range(begin, end):
-        place = line.to(tl.int64) + split * lines
-        one_top = tl.load(state_ptr + place * 2, mask=exists, other=float("-inf"), cache_modifier=".cg")
-        one_norm = tl.load(state_ptr + place * 2 + 1, mask=exists, other=0.0, cache_modifier=".cg")
-        one_acc = tl.load(acc_ptr + place[:, None] * D + lane[None, :], mask=inside, other=0.0, cache_modifier=".cg")
-        top, norm, acc = merge(top, norm, acc, one_top, one_norm, one_acc, True)
+    for chunk in range(begin, end, CHUNK):
+        for index in tl.static_range(CHUNK):  # their loads are all under way at once
+            split = chunk + index
+            place = line.to(tl.int64) + split * lines
+            one_top = tl.load(state_ptr + place * 2, exists & (split < end), float("-inf"), cache_modifier=".cg")
+            one_norm = tl.load(state_ptr + place * 2 + 1, exists & (split < end), 0.0, cache_modifier=".cg")
+            one_acc = tl.load(
+                acc_ptr + place[:, None] * D + lane[None, :], inside & (split < end), 0.0, cache_modifier=".cg"
+            )
+            top, norm, acc = merge(top, norm, acc, one_top, one_norm, one_acc, True)
     return top, norm, acc
 
 

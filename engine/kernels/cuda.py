@@ -10,7 +10,7 @@ import torch
 import triton
 from torch import Tensor
 
-from specd.engine.kernels import accept, attention, fused, linear, sample
+from specd.engine.kernels import accept, attention, fused, linear, linear_tma, sample
 from specd.engine.kernels.lanes import as_lanes
 from specd.engine.kernels.linear import Tile
 
@@ -42,6 +42,19 @@ def tile_for(rows: int, columns: int, depth: int, dtype: torch.dtype, gated: boo
     return Tile(bm, 64, 128, 3, 4) if bm <= 64 else Tile(bm, 128, 64, 4, 8)
 
 
+def _product(
+    x: Tensor, weight: Tensor, bias: Tensor | None, *, splits: int = 1, gated: bool = False, partial: bool = False,
+    in_order: bool = False,
+) -> Tensor:  # fmt: skip
+    x = x.contiguous()
+    rows, columns, depth = len(x), len(weight) // (2 if gated else 1), weight.shape[1]
+    if linear_tma.takes(x, weight):
+        launch, tile = linear_tma.launch, linear_tma.tile_for(rows, columns, gated)
+    else:
+        launch, tile = linear.launch, tile_for(rows, columns, depth, x.dtype, gated)
+    return launch(x, weight, bias, tile, splits=splits, gated=gated, partial=partial, in_order=in_order)
+
+
 class CudaOps:
     """Row-invariant by construction: see linear.py and attention.py."""
 
@@ -58,23 +71,16 @@ class CudaOps:
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x [M, K], weight [N, K], bias [N] -> [M, N] in x's type."""
-        tile = tile_for(x.shape[0], weight.shape[0], weight.shape[1], x.dtype)
-        return linear.launch(x.contiguous(), weight, bias, tile)
+        return _product(x, weight, bias)
 
     def projection(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x [M, K], weight [N, K] -> partial sums [S, M, N] float32, for add_rms_norm or qk_norm_rope_store to add up:
         a split of K each, or one that adds them up in order where there are rows enough to fill the device."""
-        columns, depth = weight.shape
-        tile = tile_for(x.shape[0], columns, depth, x.dtype)
-        return linear.launch(
-            x.contiguous(), weight, bias, tile, splits=splits_for(columns, depth), partial=True,
-            in_order=x.shape[0] > 128,
-        )  # fmt: skip
+        return _product(x, weight, bias, splits=splits_for(*weight.shape), partial=True, in_order=x.shape[0] > 128)
 
     def gated(self, x: Tensor, gate_up: Tensor) -> Tensor:
         """x [M, H], gate_up [2 I, H] -> silu(gate) * up [M, I]."""
-        tile = tile_for(x.shape[0], gate_up.shape[0] // 2, gate_up.shape[1], x.dtype, gated=True)
-        return linear.launch(x.contiguous(), gate_up, None, tile, gated=True)
+        return _product(x, gate_up, None, gated=True)
 
     def add_rms_norm(self, x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> Tensor:
         """x [M, H] += delta ([M, H] or [S, M, H] float32) in place, then its RMS norm [M, H]."""

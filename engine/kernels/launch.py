@@ -42,6 +42,11 @@ def options(warps: int) -> dict[str, Any]:
     return {"num_warps": warps, "PDL": pdl, "WIDE": INTERPRETED, "launch_pdl": pdl, "enable_fp_fusion": False}
 
 
+def knows_tma() -> bool:
+    """Whether the device copies tiles by descriptor (the tensor memory accelerator). The interpreter does as if."""
+    return INTERPRETED or _depends()
+
+
 @cache
 def _depends() -> bool:
     """Whether the device knows programmatic dependent launch."""

@@ -128,23 +128,31 @@ class Tile:
     early: int = 0
 
 
+def outputs(
+    x: Tensor, weight: Tensor, splits: int, gated: bool, partial: bool, in_order: bool
+) -> tuple[Tensor, int, int, int]:
+    """Where the result goes, splits of K, how many of them have programs of their own, and the K of one split."""
+    rows, depth = x.shape
+    columns = weight.shape[0] // 2 if gated else weight.shape[0]
+    split_depth = -(-depth // (128 * splits)) * 128
+    splits = -(-depth // split_depth)
+    own = 1 if in_order else splits
+    if partial:
+        return torch.empty(own, rows, columns, dtype=torch.float32, device=x.device), splits, own, split_depth
+    if own != 1:
+        raise ValueError("a product in several splits must be partial or in order")
+    return torch.empty(rows, columns, dtype=x.dtype, device=x.device), splits, own, split_depth
+
+
 def launch(
     x: Tensor, weight: Tensor, bias: Tensor | None, tile: Tile, *, splits: int = 1, gated: bool = False,
     partial: bool = False, in_order: bool = False,
 ) -> Tensor:  # fmt: skip
     """x [M, K], weight [N, K] (gated: [2 N, K]) -> [M, N] in x's type; partial: [S, M, N] float32, S = 1 if in_order
     (one program adds its splits up in order) and else `splits`."""
+    out, splits, grid_splits, split_depth = outputs(x, weight, splits, gated, partial, in_order)
     rows, depth = x.shape
-    columns = weight.shape[0] // 2 if gated else weight.shape[0]
-    split_depth = -(-depth // (128 * splits)) * 128
-    splits = -(-depth // split_depth)
-    grid_splits = 1 if in_order else splits
-    if partial:
-        out = torch.empty(grid_splits, rows, columns, dtype=torch.float32, device=x.device)
-    else:
-        if grid_splits != 1:
-            raise ValueError("a product in several splits must be partial or in order")
-        out = torch.empty(rows, columns, dtype=x.dtype, device=x.device)
+    columns = out.shape[-1]
     grid = (triton.cdiv(rows, tile.bm) * triton.cdiv(columns, tile.bn) * grid_splits,)
     is_ordered = in_order and splits > 1
     early = (

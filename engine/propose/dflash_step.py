@@ -18,7 +18,7 @@ from specd.engine.propose.dflash_model import DFlashDrafter
 from specd.engine.step_inputs import StepInputs
 
 WITH_BLOCK = (16, 64)  # rows that may be taken in before a block
-ALONE = (192, LONGEST_READ)  # ... and without one: what gathered while others drafted, and a part of a prompt
+ALONE = (192, 512, LONGEST_READ)  # ... and without one: what gathered while others drafted, and a part of a prompt
 
 
 class DFlashStep(Passes[int, bool]):

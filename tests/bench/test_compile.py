@@ -10,8 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 KERNELS = {
-    "accept_kernel", "add_rms_norm_kernel", "border_kernel", "draw_kernel", "linear_kernel", "merge_kernel",
-    "partial_kernel", "pick_kernel", "qk_norm_rope_store_kernel", "scan_kernel", "tail_kernel",
+    "accept_kernel", "add_rms_norm_kernel", "border_kernel", "draw_kernel", "linear_kernel", "linear_tma_kernel",
+    "merge_kernel", "partial_kernel", "pick_kernel", "qk_norm_rope_store_kernel", "scan_kernel", "tail_kernel",
 }  # fmt: skip
 
 
@@ -30,7 +30,7 @@ def compiled(*args: object, **environ: str) -> "subprocess.CompletedProcess[str]
 
 def test_every_kernel_builds_for_hopper(tmp_path: Path) -> None:
     ptxas()
-    done = compiled("--rows", "16,64", "--json", tmp_path / "used.json")
+    done = compiled("--rows", "1,16,64", "--json", tmp_path / "used.json")
     assert done.returncode == 0, done.stderr
     told = json.loads((tmp_path / "used.json").read_text())
     assert told["capability"] == 90

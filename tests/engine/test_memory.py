@@ -37,7 +37,7 @@ def test_the_weights_counted_are_the_weights_loaded(tiny_folder: Maker) -> None:
         w, item = model.weights, 4
         matrices = [w.embedding, *([] if overrides == {} else [w.head])]
         matrices += [part for layer in w.layers for part in (layer.qkv, layer.o, layer.gate_up, layer.down)]
-        rotary = 8 * (model.config.max_positions + 512) * model.config.head_dim // 2
+        rotary = 8 * (model.config.max_positions + 1024) * model.config.head_dim // 2
         counted = plan(model.config, item=item).weights
         assert counted == item * sum(part.numel() for part in matrices) + rotary
 
