@@ -41,6 +41,7 @@ export function activate(extension: vscode.ExtensionContext): void {
     };
 
     specd.onClient = (client) => rewrites.listen(client);
+    specd.hasHistory = () => commands.hasHistory;
     specd.onProgress = (_token, value) => running.report(value);
     const update = (): void => {
         status.update();

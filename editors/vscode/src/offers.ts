@@ -10,6 +10,7 @@ import {
     type LanguageClient,
 } from "vscode-languageclient/node";
 import type { Suggestion } from "./ask";
+import { isAgain } from "./codeActions";
 import { isActionArgument } from "./protocol";
 import type { Server } from "./server";
 import type { Target } from "./target";
@@ -38,7 +39,7 @@ export async function offersFor(server: Server, { document, range }: Target): Pr
 function suggestion(client: LanguageClient, action: CodeAction | Command, version: number): Suggestion[] {
     const command = "command" in action && typeof action.command === "object" ? action.command : undefined;
     const argument: unknown = command?.arguments?.[0];
-    if (!isActionArgument(argument) || !argument.instruction || action.title.startsWith("Rewrite again:")) return [];
+    if (!isActionArgument(argument) || !argument.instruction || isAgain(action.title)) return [];
     const label = action.title.replace(/^Rewrite( with LLM)?: /, "");
     const isFix = "kind" in action && action.kind === CodeActionKind.QuickFix;
     const range = isFix ? client.protocol2CodeConverter.asRange(argument.range) : undefined;

@@ -42,6 +42,10 @@ export class RewriteCommands {
         await this.withTarget("selection", (target) => this.run(target, { label: last, instruction: last }));
     }
 
+    get hasHistory(): boolean {
+        return this.history().length > 0;
+    }
+
     async clearHistory(): Promise<void> {
         await this.kept.update(HISTORY, []);
         void vscode.window.showInformationMessage("specd: the instructions you asked before are forgotten.");

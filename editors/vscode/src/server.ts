@@ -27,6 +27,8 @@ export class Server implements vscode.Disposable {
     /** Called with each client before it starts, so that handlers can be put in. */
     onClient: (client: LanguageClient) => void = () => {};
     onProgress: (token: string, value: ProgressValue) => void = () => {};
+    /** Whether an instruction is kept, which can be offered again. */
+    hasHistory: () => boolean = () => false;
     problem = "";
     private client: LanguageClient | undefined;
     private process: ServerProcess | undefined;
@@ -158,7 +160,7 @@ export class Server implements vscode.Disposable {
             revealOutputChannelOn: RevealOutputChannelOn.Never,
             initializationFailedHandler: () => false,
             middleware: {
-                provideCodeActions: offeredActions,
+                provideCodeActions: (...asked) => offeredActions(this.hasHistory(), ...asked),
                 workspace: { handleApplyEdit: (params, next) => this.edits.apply(client, params, next) },
                 handleWorkDoneProgress: (token, value, next) => {
                     // ours to show, with a way to cancel it; the end is passed on, so that the client can tidy up

@@ -17,6 +17,7 @@ describe("Restricted Mode in VS Code", { timeout: 300_000 * PATIENCE }, () => {
                 "security.workspace.trust.enabled": true,
                 "security.workspace.trust.startupPrompt": "never",
                 "security.workspace.trust.untrustedFiles": "open",
+                "specd.historySize": 0,
             });
             home.write("grid.py", GRID);
             mkdirSync(join(home.work, ".vscode"));
@@ -31,6 +32,13 @@ describe("Restricted Mode in VS Code", { timeout: 300_000 * PATIENCE }, () => {
         await window.selectAll();
         await window.ask("rename Grid to Mesh");
         await window.waitForText(MESH, "the new text");
+    }));
+
+    test("where no instruction is kept none is offered again", withPicture(() => bench, async ({ window }) => {
+        await window.selectAll();
+        await window.offered("Rewrite: Simplify");
+        assert.equal(await window.page.locator(".action-widget :text('Rewrite again')").count(), 0);
+        await window.press("Escape");
     }));
 
     test("a program that lies in the workspace is not run, though the user names it, until that is trusted", withPicture(() => bench, async ({ window, home }) => {

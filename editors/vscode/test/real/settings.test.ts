@@ -47,6 +47,25 @@ describe("settings and refusals in VS Code", { timeout: 600_000 * PATIENCE }, ()
         await window.waitForText(GRID, "the old text");
     }));
 
+    test("what was asked is offered again by the lightbulb, until it is forgotten", withPicture(() => bench, async ({ window }) => {
+        await window.openFile(FILE);
+        await window.selectAll();
+        await window.ask("rename Grid to Mesh");
+        await window.waitForText(MESH, "the new text");
+        await window.press("Control+z");
+        await window.waitForText(GRID, "the old text");
+        await window.selectAll();
+        await window.offered("Rewrite again: rename Grid to Mesh");
+        await window.press("Escape");
+        await window.command("specd: Clear the Instruction History");
+        await window.notification(/the instructions you asked before are forgotten/);
+        await window.dismissNotifications();
+        await window.selectAll();
+        await window.offered("Rewrite: Simplify");
+        assert.equal(await window.page.locator(".action-widget :text('Rewrite again')").count(), 0);
+        await window.press("Escape");
+    }));
+
     test("a command that is not there is said, with what to do", withPicture(() => bench, async ({ window, home }) => {
         home.machineSettings({ "specd.path": "/nowhere/specd" });
         await window.notification(/"\/nowhere\/specd" was not found; install specd \(pip install \. in a clone of it\)/);

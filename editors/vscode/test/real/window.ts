@@ -1,7 +1,7 @@
 // VS Code's window as a user has it: keys, the palette, menus, what is on the screen.
 
 import assert from "node:assert/strict";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { PATIENCE } from "./patience";
 
 // Backgrounds of what is being rewritten, and of hunks, in the theme of the tests.
@@ -59,13 +59,18 @@ export class Window {
         await this.move(["Control+Home", "Control+Shift+End"], /Ln \d+, Col \d+ \(\d+ selected\)/);
     }
 
-    /** Take an entry of the lightbulb's menu; right after the server's start the menu may be empty yet. */
+    /** Take an entry of the lightbulb's menu. */
     async action(title: string): Promise<void> {
-        const entry = this.page.locator(`.action-widget :text("${title}")`);
+        await (await this.offered(title)).click();
+    }
+
+    /** The lightbulb's menu, opened, has an entry; right after the server's start the menu may be empty yet. */
+    async offered(title: string): Promise<Locator> {
+        const entry = this.page.locator(`.action-widget :text("${title}")`).first();
         for (let tries = 0; tries < 10; tries++) {
             await this.page.keyboard.press("Control+.");
             for (let waited = 0; waited < 3000; waited += 50) {
-                if (await entry.first().isVisible()) return entry.first().click();
+                if (await entry.isVisible()) return entry;
                 await this.page.waitForTimeout(50);
             }
             await this.page.keyboard.press("Escape");
