@@ -45,6 +45,14 @@ function M.begin_undo_step(bufnr)
   end
 end
 
+--- What is typed next in this insert, or done by this command, is the user's undo step, not ours.
+---@param bufnr integer
+function M.leave_undo_step(bufnr)
+  if bufnr == vim.api.nvim_get_current_buf() and vim.api.nvim_get_mode().mode:match('^[iRc]') then
+    M.end_undo_step(bufnr)
+  end
+end
+
 --- Why the buffer may not be changed; nil if it may.
 ---@param bufnr integer
 ---@return string?
@@ -67,6 +75,14 @@ function M.refusal(bufnr)
   return reason and ('%s; change that first (:set %s)'):format(reason, table.concat(options, ' '))
 end
 
+--- Why a change would be seen by nobody, the server and our marks included; nil if it would be.
+---@return string?
+function M.unseen()
+  if vim.o.inccommand ~= '' and vim.api.nvim_get_mode().mode == 'c' and vim.fn.getcmdtype() == ':' then
+    return "a command is being typed, whose preview ('inccommand') hides changes from the server"
+  end
+end
+
 ---@param change lsp.TextDocumentEdit
 ---@param encoding 'utf-8'|'utf-16'|'utf-32'
 ---@return string? reason why it was not made
@@ -76,12 +92,9 @@ local function make(change, encoding)
   if not bufnr then
     return 'the buffer is gone'
   end
-  local fixed = M.fixed(bufnr)
-  if fixed then
-    return fixed
-  end
-  if vim.o.inccommand ~= '' and vim.api.nvim_get_mode().mode == 'c' and vim.fn.getcmdtype() == ':' then
-    return "a command is being typed, whose preview ('inccommand') hides changes from the server"
+  local reason = M.fixed(bufnr) or M.unseen()
+  if reason then
+    return reason
   end
   local version = vim.lsp.util.buf_versions[bufnr]
   if type(document.version) == 'number' and document.version ~= version then
@@ -90,9 +103,7 @@ local function make(change, encoding)
   M.begin_undo_step(bufnr)
   text_edits.make(change.edits, bufnr, encoding)
   joins[bufnr] = vim.lsp.util.buf_versions[bufnr]
-  if bufnr == vim.api.nvim_get_current_buf() and vim.api.nvim_get_mode().mode:match('^[iRc]') then
-    M.end_undo_step(bufnr) -- what is typed next in this insert, or done by this command, is the user's step, not ours
-  end
+  M.leave_undo_step(bufnr)
 end
 
 ---@param params lsp.ApplyWorkspaceEditParams

@@ -81,9 +81,10 @@ local previewed ---@type {option:string,level:integer}? what 'inccommand' was, a
 api.nvim_create_autocmd('CmdlineEnter', {
   group = group,
   pattern = ':',
-  desc = "specd: while a rewrite is under way there is no 'inccommand'",
+  desc = "specd: while a rewrite is under way, or is taken back, there is no 'inccommand'",
   callback = function()
-    if not previewed and vim.o.inccommand ~= '' and #require('specd.jobs').all() > 0 then
+    local is_written = #require('specd.jobs').all() > 0 or require('specd.hunks').is_reverting()
+    if not previewed and vim.o.inccommand ~= '' and is_written then
       previewed = { option = vim.o.inccommand, level = vim.v.event.cmdlevel }
       vim.o.inccommand = ''
     end

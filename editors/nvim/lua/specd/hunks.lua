@@ -10,10 +10,19 @@ local M = {}
 local REVERT_PATIENCE_MS = 6000 -- an edit that is under way may take four seconds
 local SILENCE_MS = 2000 -- then the user is told that it is waited for
 
---- Whether the current buffer may not be changed; then the user is told.
+local asked = 0 -- reverts that a server has not answered yet
+
+--- Whether a server is about to take something back.
+---@return boolean
+function M.is_reverting()
+  return asked > 0
+end
+
+--- Whether the current buffer may not be changed now; then the user is told.
 ---@return boolean
 local function is_fixed()
-  local reason = apply.refusal(vim.api.nvim_get_current_buf())
+  local unseen = apply.unseen()
+  local reason = apply.refusal(vim.api.nvim_get_current_buf()) or unseen and (unseen .. '; leave it first (<Esc>)')
   if reason then
     jobs.say(reason, vim.log.levels.WARN)
   end
@@ -27,6 +36,7 @@ end
 local function revert_here(bufnr, already, note)
   apply.begin_undo_step(bufnr)
   local count, left = kept.take_back(bufnr)
+  apply.leave_undo_step(bufnr)
   count = count + already
   if count == 0 and #left == 0 then
     return jobs.say('there is nothing to take back' .. note)
@@ -65,10 +75,17 @@ function M.revert()
     return revert_here(bufnr, 0, '')
   end
   local is_answered = false
+  asked = asked + 1
+  --- Whether this is the first answer, and there is a buffer to which it matters.
+  local function is_heeded()
+    local is_first = not is_answered
+    asked = asked - (is_first and 1 or 0)
+    is_answered = true
+    return is_first and vim.api.nvim_buf_is_loaded(bufnr)
+  end
   local params = { uri = vim.uri_from_bufnr(bufnr), job = kept.job(bufnr) }
   client:request('specd/revert', params, function(err, result)
-    if not is_answered and vim.api.nvim_buf_is_loaded(bufnr) then
-      is_answered = true
+    if is_heeded() then
       on_reverted(bufnr, err, result)
     end
   end, bufnr)
@@ -78,8 +95,7 @@ function M.revert()
     end
   end, SILENCE_MS)
   vim.defer_fn(function()
-    if not is_answered and vim.api.nvim_buf_is_loaded(bufnr) then
-      is_answered = true
+    if is_heeded() then
       local job = jobs.of(bufnr)
       if job and job.client_id == client.id then
         jobs.drop(job)
