@@ -11,7 +11,8 @@ from test_taking_back import kill_server, server_of
 
 StartNvim = Callable[..., Nvim]
 TYPED = (
-    "specd: a command is being typed, whose preview ('inccommand') hides changes from the server; leave it first (<Esc>)"
+    "specd: a command is being typed, whose preview ('inccommand') hides changes from the server; "
+    "leave it first (<Esc>)"
 )
 
 
