@@ -7,6 +7,9 @@ import torch
 from torch import Tensor
 
 linear = pytest.importorskip("specd.engine.kernels.linear", reason="triton is not installed", exc_type=ImportError)
+linear_tma = pytest.importorskip(
+    "specd.engine.kernels.linear_tma", reason="triton is not installed", exc_type=ImportError
+)
 cuda = pytest.importorskip("specd.engine.kernels.cuda", reason="triton is not installed", exc_type=ImportError)
 
 
@@ -49,6 +52,36 @@ def test_partial_sums_add_up_in_order_to_what_one_program_adds(splits: int, earl
     total = sum(parts, torch.zeros(()))
     assert torch.equal(total, whole[0])
     assert error(total, x.double() @ weight.double().T + bias.double()) < 1e-6
+
+
+@pytest.mark.parametrize("rows", [20, 70, 150])
+@pytest.mark.parametrize("splits", [1, 3])
+def test_a_product_by_descriptors_has_the_bits_of_one_without(rows: int, splits: int) -> None:
+    x, weight, bias = draw(rows, 150, 640)
+    before, by_descriptor = linear.Tile(16, 64, 64, 2, 4), linear.Tile(64, 64, 64, 2, 4)
+    for kinds in ({"partial": True}, {"partial": True, "in_order": True}):
+        expected = linear.launch(x, weight, bias, before, splits=splits, **kinds)
+        found = linear_tma.launch(x, weight, bias, by_descriptor, splits=splits, **kinds)
+        assert torch.equal(found, expected)
+    assert torch.equal(
+        linear_tma.launch(x, weight, None, by_descriptor, gated=True),
+        linear.launch(x, weight, None, before, gated=True),
+    )
+
+
+def test_what_descriptors_cannot_hold_goes_without() -> None:
+    x, weight, _ = draw(20, 64, 256)
+    assert linear_tma.takes(x, weight)
+    assert not linear_tma.takes(x[:16], weight)
+    assert not linear_tma.takes(x.float(), weight.float())
+    assert not linear_tma.takes(*draw(20, 64, 100)[:2])  # rows that do not begin at a multiple of 16 bytes
+    assert not linear_tma.takes(x.flatten()[1 : 1 + 19 * 256].view(19, 256), weight)
+
+
+def test_tiles_of_many_rows_fill_the_device_once() -> None:
+    assert linear_tma.tile_for(1024, 2560).bm == 256  # 80 programs on 132 multiprocessors
+    assert linear_tma.tile_for(512, 2560).bm == 64
+    assert linear_tma.tile_for(1024, 6144).bm == linear_tma.tile_for(1024, 9728, gated=True).bm == 128
 
 
 @pytest.mark.parametrize("kind", ["linear", "projection", "gated"])
