@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from specd.engine.kernels import attention, linear
+from specd.engine.kernels import attention, linear, linear_tma
 from specd.engine.kernels.accept import accept
 from specd.engine.kernels.cuda import CudaOps
 from specd.engine.kernels.linear import Tile
@@ -28,11 +28,12 @@ def empty(*shape: int, dtype: torch.dtype = BF16) -> Tensor:
 
 def product(name: str, x: Tensor, weight: Tensor, tile: Tile, splits: int) -> Tensor:
     """One of the model's products by a given tile."""
+    launch = linear_tma.launch if linear_tma.takes(x, weight) else linear.launch
     if name == "gate_up":
-        return linear.launch(x, weight, None, tile, gated=True)
+        return launch(x, weight, None, tile, gated=True)
     if name == "head":
-        return linear.launch(x, weight, None, tile)
-    return linear.launch(x, weight, None, tile, splits=splits, partial=True, in_order=x.shape[0] > 128)
+        return launch(x, weight, None, tile)
+    return launch(x, weight, None, tile, splits=splits, partial=True, in_order=x.shape[0] > 128)
 
 
 def build_tile(name: str, columns: int, depth: int, rows: int, tile: Tile, splits: int) -> None:
