@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from specd.mini.model import MiniModel, ModelConfig
 from specd.mini.tokenizer import tokenizer_config
 
 
-def save_tensors(tensors: dict[str, nn.Parameter], path: Path) -> None:
+def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
     """Write tensors as bfloat16 safetensors."""
     stored = {k: v.detach().to(torch.bfloat16).contiguous().cpu() for k, v in tensors.items()}
     save_file(stored, str(path), metadata={"format": "pt"})
