@@ -12,14 +12,17 @@ from pathlib import Path
 
 
 def read_log(path: Path) -> tuple[list[float], list[float], list[float]]:
-    """(millions of tokens, losses, tokens at which a leg began after the first) of a log.jsonl."""
+    """(millions of tokens, losses, tokens at which a leg began after the first) of a log.jsonl, or of several one after
+    the other: a training that went on from weights counts its own tokens from 0."""
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    points = [(r["tokens"], r["loss"]) for r in rows if "loss" in r and r["tokens"] > 0]
-    starts, seen = [], 0.0
+    points, starts, seen, before = list[tuple[float, float]](), list[float](), 0.0, 0.0
     for r in rows:
         if r.get("event") == "start" and seen:
+            before = before if r.get("step", 1) else seen
             starts.append(seen)
-        seen = r.get("tokens", seen)
+        seen = before + r["tokens"] if "tokens" in r else seen
+        if "loss" in r and r["tokens"] > 0:
+            points.append((seen, r["loss"]))
     return [p[0] for p in points], [p[1] for p in points], starts
 
 

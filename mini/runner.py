@@ -25,6 +25,7 @@ class World:
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)
             torch.set_float32_matmul_precision("high")
+            torch.set_num_threads(2)  # the CPU copies inputs; more threads spin and take it from those who make edits
         if self.size > 1:
             dist.init_process_group(
                 "nccl" if device == "cuda" else "gloo", device_id=self.device if device == "cuda" else None

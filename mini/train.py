@@ -89,6 +89,10 @@ def train(options: Options, config: ModelConfig, log_every: int = 100) -> MiniMo
     start: dict[str, Any] = (
         torch.load(state_path, map_location="cpu", weights_only=True, mmap=True) if state_path.exists() else {}
     )
+    if options.weights and not start and (options.weights / "tokenizer.json").read_bytes() != tokenizer.read_bytes():
+        raise SystemExit(
+            f"{tokenizer} is not the tokenizer of {options.weights}: copy {options.weights}/tokenizer.json there"
+        )
     first_step, progress = int(start.get("step", 0)), float(start.get("progress", options.begin))
     start.clear()
 

@@ -212,13 +212,13 @@ def test_a_daemon_killed_while_it_works(home: Home) -> None:
 
 def test_two_edits_of_a_file_at_once(noise: Home) -> None:
     path = noise.write("both.py", GRID)
-    first = noise.start("edit", path.name, "-i", RENAME, "--max-tokens", 20000)
+    first = noise.start("edit", path.name, "-i", RENAME, "--max-tokens", 30000, "--speculate", 0)
     wait_for(lambda: noise.socket.exists() and noise.client.status()["jobs"]["active"] == 1)
     refused(noise.edit(path), 3, "another `specd edit`", "both.py", "try again")
     assert path.read_text() == GRID
     first.send_signal(signal.SIGINT)
     _, err = first.communicate(timeout=30)
-    assert first.returncode == 130
+    assert first.returncode == 130, err
     assert "interrupted" in err
     assert path.read_text() == GRID
 

@@ -212,11 +212,11 @@ def test_output_that_cannot_be_written_is_said_in_a_line(warm: Home, args: tuple
 def test_ctrl_c_ends_the_job_and_leaves_the_file(noise: Home) -> None:
     path = noise.write("ctrl_c.py", GRID)
     wait_for(lambda: not noise.is_busy())  # an earlier test's job is not this one's
-    editing = noise.start("edit", path.name, "-i", "go on and on")
+    editing = noise.start("edit", path.name, "-i", "go on and on", "--max-tokens", 30000, "--speculate", 0)
     wait_for(noise.is_busy)
     editing.send_signal(signal.SIGINT)
     _, said = editing.communicate(timeout=60)
-    assert editing.returncode == 130
+    assert editing.returncode == 130, said
     assert said == "specd: ctrl_c.py: interrupted; it is as it was.\n"
     assert path.read_text() == GRID
     wait_for(lambda: noise.client.status()["jobs"]["active"] == 0)

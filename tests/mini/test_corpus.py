@@ -74,3 +74,6 @@ def test_the_log_is_read_with_the_places_where_legs_began(tmp_path: Path) -> Non
     ]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     assert read_log(tmp_path / "log.jsonl") == ([1.0, 2.0], [2.0, 1.0], [1.5])
+    with (tmp_path / "log.jsonl").open("a") as log:  # a training that goes on from the weights counts from 0 again
+        log.writelines(json.dumps(r) + "\n" for r in ({"event": "start", "step": 0}, {"loss": 0.5, "tokens": 1.0}))
+    assert read_log(tmp_path / "log.jsonl") == ([1.0, 2.0, 3.0], [2.0, 1.0, 0.5], [1.5, 2.0])

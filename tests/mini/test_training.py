@@ -1,4 +1,5 @@
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +77,19 @@ def test_a_second_leg_goes_on_where_the_first_ended(trained: Path) -> None:
     assert [x["step"] for x in log if x.get("event") == "end"] == [12, 24]
     losses = [x["loss"] for x in log if "loss" in x]
     assert losses[-1] < losses[0] - 0.3
+
+
+def test_training_goes_on_from_weights_but_not_with_another_tokenizer(
+    trained: Path, data: Path, tmp_path: Path
+) -> None:
+    args = ["--out", str(tmp_path / "out"), "--tiny", "--steps", "1", "--weights", str(trained)]
+    training.train(*training.parse(["--data", str(data), *args]))
+    first = json.loads((tmp_path / "out" / "log.jsonl").read_text().splitlines()[1])
+    assert first["loss"] < json.loads((trained / "log.jsonl").read_text().splitlines()[1])["loss"] - 0.3
+    other = shutil.copytree(data, tmp_path / "other")
+    (other / "tokenizer.json").write_text("{}")
+    with pytest.raises(SystemExit, match="not the tokenizer"):
+        training.train(*training.parse(["--data", str(other), *args, "--out", str(tmp_path / "new")]))
 
 
 def test_the_same_seed_trains_the_same_model(data: Path, tmp_path: Path) -> None:
