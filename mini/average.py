@@ -48,6 +48,8 @@ def main() -> None:
     p.add_argument("models", nargs="+", type=Path, help="model folders of one shape; a drafter's folder will do too")
     p.add_argument("--out", type=Path, required=True, help="folder for the mean")
     args = p.parse_args()
+    if len(args.models) < 2:
+        p.error("a mean takes two models or more")
     try:
         average(args.models, args.out)
     except (OSError, ValueError) as error:

@@ -25,6 +25,7 @@ from pathlib import Path
 from random import Random
 
 from specd.mini.edits import SourceFile
+from specd.mini.inputs import need
 
 # Never in training. The first ten are sources of ../shared/edits, which is evaluation data.
 HELD_OUT = frozenset(
@@ -230,6 +231,7 @@ def main() -> None:
     p.add_argument("--site-packages", type=Path, help="a folder of installed Python packages")
     p.add_argument("--out", type=Path, required=True, help="folder to write to")
     args = p.parse_args()
+    need(args.shared, *args.archives, *([args.site_packages] if args.site_packages else []))
     args.out.mkdir(parents=True, exist_ok=True)
     train, hold, sources = split(read_shared(args.shared), capped=False)
     extra: list[tuple[str, str, SourceFile]] = []

@@ -22,6 +22,7 @@ from typing import Any
 
 from specd.mini.corpus import read_files
 from specd.mini.edits import KINDS, LANGUAGES, Edit, EditMaker, identifier_pool
+from specd.mini.inputs import need, need_device, need_same_tokenizer
 from specd.mini.packing import Encode, Packer, encode_edit, row_count
 from specd.mini.realedits import real_items
 from specd.mini.tokenizer import FastEncoder
@@ -182,6 +183,9 @@ def markdown(rows: dict[str, dict[str, list[int]]]) -> str:
 
 
 def run(args: argparse.Namespace) -> None:
+    need(args.data / "eval.jsonl.xz", args.model / "model.safetensors")
+    need_same_tokenizer(args.model, args.data)
+    need_device("cpu" if args.engine else args.device)
     items = read_items(args.data / "eval.jsonl.xz")
     if args.limit:
         Random(3).shuffle(items)
@@ -230,6 +234,7 @@ def main() -> None:
     if args.command == "run":
         run(args)
         return
+    need(args.data / "hold.jsonl.xz", args.data / "tokenizer.json", *([args.edits] if args.edits else []))
     items = make_items(args.data, args.seed, args.share)
     if args.edits:
         encode = FastEncoder(args.data / "tokenizer.json")

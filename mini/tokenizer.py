@@ -101,12 +101,14 @@ class FastEncoder:
 
 def main() -> None:
     from specd.mini.corpus import read_files
+    from specd.mini.inputs import need
 
     p = argparse.ArgumentParser(prog="python -m specd.mini.tokenizer", description=(__doc__ or "").split("\n")[0])
     p.add_argument("--data", type=Path, required=True, help="folder of specd.mini.corpus")
     p.add_argument("--vocabulary", type=int, default=8192)
     p.add_argument("--characters", type=float, default=3.0e6, help="text a language to learn from")
     args = p.parse_args()
+    need(args.data / "train.jsonl.xz")
     rng = Random(1)
     files = read_files(args.data / "train.jsonl.xz")
     rng.shuffle(files)

@@ -29,6 +29,7 @@ import torch
 from specd.mini.checkpoint import load_state, save_model, save_state, tensors_of
 from specd.mini.corpus import read_files
 from specd.mini.edits import identifier_pool
+from specd.mini.inputs import need, need_device, need_same_tokenizer
 from specd.mini.model import MiniModel, ModelConfig, take_rows, weighted_loss
 from specd.mini.muon import Muon
 from specd.mini.packing import MAX_DOCUMENTS, PackSource, row_count
@@ -82,6 +83,11 @@ class Journal:
 
 def train(options: Options, config: ModelConfig, log_every: int = 100) -> MiniModel:
     """One leg. Returns the trained model; everything is in options.out as well."""
+    need(options.data / "train.jsonl.xz", options.data / "tokenizer.json")
+    need_device(options.device)
+    if options.weights and not (options.out / "state.pt").exists():
+        need(options.weights / "model.safetensors")
+        need_same_tokenizer(options.weights, options.data)
     options.out.mkdir(parents=True, exist_ok=True)
     state_path, tokenizer = options.out / "state.pt", options.data / "tokenizer.json"
     world_rank = int(os.environ.get("RANK", "0"))
@@ -89,10 +95,6 @@ def train(options: Options, config: ModelConfig, log_every: int = 100) -> MiniMo
     start: dict[str, Any] = (
         torch.load(state_path, map_location="cpu", weights_only=True, mmap=True) if state_path.exists() else {}
     )
-    if options.weights and not start and (options.weights / "tokenizer.json").read_bytes() != tokenizer.read_bytes():
-        raise SystemExit(
-            f"{tokenizer} is not the tokenizer of {options.weights}: copy {options.weights}/tokenizer.json there"
-        )
     first_step, progress = int(start.get("step", 0)), float(start.get("progress", options.begin))
     start.clear()
 
@@ -251,6 +253,8 @@ def parse(argv: list[str] | None = None) -> tuple[Options, ModelConfig]:
     p.add_argument("--begin", type=float, help="part of the schedule at which that start is; default 0")
     p.add_argument("--tiny", action="store_true", help="a small model and batch on the CPU, for tests")
     args = p.parse_args(argv)
+    if not 0 < args.until <= 1:
+        p.error("--until is a part of the schedule, above 0 and at most 1")
     options = Options(args.data, args.out, args.minutes, args.steps, args.until, seed=args.seed)
     if args.tiny:
         options = replace(options, **TINY)

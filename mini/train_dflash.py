@@ -27,6 +27,7 @@ from specd.mini.corpus import read_files
 from specd.mini.drafter import BLOCK, BlockMask, Drafter, DrafterConfig, sample_blocks
 from specd.mini.edits import identifier_pool
 from specd.mini.evaluate import LENGTHS, encoded, read_items
+from specd.mini.inputs import need, need_device, need_same_tokenizer
 from specd.mini.model import MiniModel, project
 from specd.mini.muon import Muon
 from specd.mini.packing import Pack, Packer, PackSource
@@ -75,9 +76,10 @@ class Trainer:
         self.drafter = Drafter(DrafterConfig(c, layers=options.layers, taps=taps, **small)).to(device)
         if options.weights:
             started = tensors_of(options.weights)
-            with torch.no_grad():
-                for name, parameter in self.drafter.tensors().items():
-                    parameter.copy_(started[name])
+            for name, parameter in self.drafter.tensors().items():
+                if name not in started or started[name].shape != parameter.shape:
+                    raise SystemExit(f"{options.weights} is no drafter of this shape: its {name} differs")
+                parameter.data.copy_(started[name])
         self.mask = BlockMask(options.pack, options.blocks, device)
         self.generator = torch.Generator(device=device)
         self.generator.manual_seed(options.seed * 64 + world.rank)
@@ -168,6 +170,11 @@ def held_out_acceptance(trainer: Trainer, options: Options, most_packs: int = 40
 
 def train(options: Options) -> dict[str, float]:
     """Train, save, and measure. Returns the held-out acceptance (empty in all but the first process)."""
+    need(options.data / "train.jsonl.xz", options.model / "model.safetensors")
+    need_same_tokenizer(options.model, options.data)
+    need_device(options.device)
+    if options.weights:
+        need(options.weights / "model.safetensors")
     files = read_files(options.data / "train.jsonl.xz")
     pool = identifier_pool(Random(0).sample(files, min(4000, len(files))), Random(0))
     gc.collect()
