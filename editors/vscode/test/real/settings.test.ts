@@ -61,7 +61,7 @@ describe("settings and refusals in VS Code", { timeout: 600_000 * PATIENCE }, ()
         await window.notification(/the instructions you asked before are forgotten/);
         await window.dismissNotifications();
         await window.selectAll();
-        await window.offered("Rewrite: Simplify");
+        await window.offered("Rewrite with LLM"); // whatever the presets are, which another test may have set
         assert.equal(await window.page.locator(".action-widget :text('Rewrite again')").count(), 0);
         await window.press("Escape");
     }));
