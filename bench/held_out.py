@@ -13,7 +13,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from arguments import Parser, out_file, positive
 from host_target import KnownCosts
@@ -22,7 +21,6 @@ from specd.daemon.rewrite.pairs import read_pairs
 from specd.engine import (
     Acceptance,
     Adaptive,
-    Finished,
     Loaded,
     NgramProposer,
     Proposer,
@@ -67,20 +65,17 @@ def chosen(path: Path, count: int) -> list[tuple[str, Item, list[int], int]]:
     return found
 
 
-def contenders(loaded: Loaded, drafter: DFlashDrafter, costs: dict[str, Any]) -> dict[str, Factory]:
+def contenders(loaded: Loaded, drafter: DFlashDrafter, costs: Callable[[], KnownCosts]) -> dict[str, Factory]:
+    """costs: makes a table for a policy of its own."""
     tokenizer, ends = loaded.tokenizer, tuple(sorted(loaded.stop_ids))[:1]
-    steps = {int(rows): float(ms) for rows, ms in costs["step_ms"].items()}
-    block = float(costs["dflash_ms"]) / 1e3
-
-    def edit(region: str, instruction: str) -> EditProposer:
-        return EditProposer(tokenizer, region, read_pairs(instruction), max_k=127, end_ids=ends)
 
     def policy(with_dflash: bool) -> Factory:
-        table, lessons, branching = KnownCosts(steps, block), Acceptance(EDITS), Acceptance(BRANCHES)
+        table, lessons, branching = costs(), Acceptance(EDITS), Acceptance(BRANCHES)
 
         def made(region: str, instruction: str) -> Adaptive:
+            edit = EditProposer(tokenizer, region, read_pairs(instruction), max_k=127, end_ids=ends)
             lookup = TreeProposer([NgramBranches(31, [tokenizer.encode(region)])], acceptance=branching)
-            proposers: list[Proposer] = [edit(region, instruction), lookup]
+            proposers: list[Proposer] = [edit, lookup]
             return Adaptive(proposers + [DFlashProposer(drafter)] * with_dflash, table, lessons)
 
         return made
@@ -99,20 +94,17 @@ def decode(
 ) -> tuple[list[int], list[StepRecord]]:
     tokens: list[int] = []
     records: list[StepRecord] = []
-    for event in generate(
-        loaded.model, prompt, stop_ids=loaded.stop_ids, max_tokens=most, speculative=speculative
-    ):  # fmt: skip
+    for event in generate(loaded.model, prompt, stop_ids=loaded.stop_ids, max_tokens=most, speculative=speculative):
         if isinstance(event, StepDone):
             tokens += event.tokens
             records.append(event.record)
-        elif isinstance(event, Finished):
-            break
     return tokens, records
 
 
-def seconds_of(record: StepRecord, costs: KnownCosts, block: float) -> float:
+def seconds_of(record: StepRecord, costs: KnownCosts) -> float:
     """What a step takes at the given costs."""
-    return costs.verify(record.drafted + 1) + (block if record.proposer == "dflash" else record.seconds_draft)
+    drafting = costs.draft("dflash") if record.proposer == "dflash" else record.seconds_draft
+    return costs.verify(record.drafted + 1) + drafting
 
 
 def main() -> None:
@@ -123,10 +115,13 @@ def main() -> None:
     parser.add_argument("--json", type=out_file, metavar="FILE", help="write the figures")
     options: argparse.Namespace = parser.parse_args()
     told = json.loads(options.costs.read_text(encoding="utf-8"))
-    loaded = load(weights_path())
-    rows = contenders(loaded, load_dflash(dflash_path(), loaded.model), told)
-    table = KnownCosts({int(rows): float(ms) for rows, ms in told["step_ms"].items()})
-    block = float(told["dflash_ms"]) / 1e3
+    step_ms = {int(rows): float(ms) for rows, ms in told["step_ms"].items()}
+
+    def costs() -> KnownCosts:
+        return KnownCosts(step_ms, float(told["dflash_ms"]) / 1e3)
+
+    loaded, table = load(weights_path()), costs()
+    rows = contenders(loaded, load_dflash(dflash_path(), loaded.model), costs)
     sums: dict[str, dict[str, list[float]]] = {name: {} for name in rows}  # tokens, steps, seconds
     for group, item, prompt, length in chosen(options.items, options.count):
         expected: list[int] | None = None
@@ -140,7 +135,7 @@ def main() -> None:
                 cell = sums[name].setdefault(key, [0.0, 0.0, 0.0])
                 cell[0] += len(tokens)
                 cell[1] += len(records)
-                cell[2] += sum(seconds_of(record, table, block) for record in records)
+                cell[2] += sum(seconds_of(record, table) for record in records)
     report = {
         name: {
             key: {

@@ -20,7 +20,6 @@ WEIGHTS = {  # columns, depth; gated ones are two matrices
     "down": (HIDDEN, INNER),
     "head": (VOCAB, HIDDEN),
 }
-LAYERS_OF_PREFILL = 4  # products of many rows are timed over so many layers' weights
 PAGE = 64
 STARTED = time.monotonic()
 

@@ -31,7 +31,7 @@ def chosen(name: str, rows: int) -> tuple[Tile, int]:
     """The tile and the splits that CudaOps takes."""
     columns, depth = WEIGHTS[name]
     gated = name == "gate_up"
-    if rows > 16:
+    if rows > linear_tma.FEW:
         tile = linear_tma.tile_for(rows, columns, gated)
     else:
         tile = cuda.tile_for(rows, columns, depth, torch.bfloat16, gated)

@@ -35,11 +35,10 @@ def prefill(
     """
     total = len(ids) - 1
     while cache.length < total:
-        start, chunk = cache.length, model.engine.prefill_chunk
-        if model.steps is not None:
-            chunk = min(chunk, model.steps.longest_read(start))
+        start, chunk, steps = cache.length, model.engine.prefill_chunk, model.steps
+        if steps is not None:
+            chunk = min(chunk, steps.longest_read(start))
         end = min(start - start % chunk + chunk, total)
-        steps = model.steps
         if steps is not None and steps.reads(end - start, taps):
             tapped = steps.read(cache, ids[start:end], taps, meanwhile)
         else:

@@ -14,6 +14,7 @@ from specd.engine.kernels import launch as launching
 from specd.engine.kernels.launch import options, start, trigger
 from specd.engine.kernels.linear import Tile, outputs
 
+FEW = 16  # rows; so many, and fewer, go by linear.py
 _GROUP = 8  # tiles of weight rows that share the tiles of x in the L2 cache
 
 
@@ -80,7 +81,7 @@ def linear_tma_kernel(
 def takes(x: Tensor, weight: Tensor) -> bool:
     """Whether descriptors can hold these (16-bit, aligned), on a device that knows them; more than 16 rows."""
     aligned = x.shape[1] % 8 == 0 and (x.device.type == "meta" or (x.data_ptr() | weight.data_ptr()) % 16 == 0)
-    return x.shape[0] > 16 and x.element_size() == 2 and aligned and launching.knows_tma()
+    return x.shape[0] > FEW and x.element_size() == 2 and aligned and launching.knows_tma()
 
 
 def tile_for(rows: int, columns: int, gated: bool = False) -> Tile:

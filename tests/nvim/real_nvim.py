@@ -150,3 +150,16 @@ class Nvim:
         with contextlib.suppress(EOFError, OSError):  # it goes, as told
             self.api.command("qa!")
         self.api.close()
+
+    def end_command(self, finish: str, text: str, before: str) -> None:
+        """Ends the command line `:%s/return/give` that is open over `text`, by <CR> or <C-c>: previews are back, the
+        command was an undo step of its own, and the step before it brings back `before`."""
+        self.api.input(finish)
+        wait_for(lambda: self.mode == "n")
+        assert self.lua("return vim.o.inccommand") == "nosplit"
+        if finish == "<CR>":
+            wait_for(lambda: self.text == text.replace("return", "give"))
+            self.api.input("u")
+            wait_for(lambda: self.text == text)
+        self.api.input("u")
+        wait_for(lambda: self.text == before)

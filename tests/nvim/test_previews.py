@@ -63,15 +63,7 @@ def test_a_command_that_is_typed_while_hunks_are_taken_back_has_no_preview_and_h
     at.wait_said("took 3 hunks back")
     assert (at.mode, at.text) == ("c", GRID)
     wait_for(lambda: at.hunks() == at.marks("hunks") == [])
-    at.api.input(finish)
-    wait_for(lambda: at.mode == "n")
-    assert at.lua("return vim.o.inccommand") == "nosplit"
-    if finish == "<CR>":
-        wait_for(lambda: at.text == GRID.replace("return", "give"))
-        at.api.input("u")
-        wait_for(lambda: at.text == GRID)
-    at.api.input("u")
-    wait_for(lambda: at.text == MESH)
+    at.end_command(finish, GRID, MESH)
     at.api.input(":")
     wait_for(lambda: at.mode == "c")
     assert at.lua("return vim.o.inccommand") == "nosplit"

@@ -198,15 +198,7 @@ def test_a_command_that_is_typed_in_the_stream_hinders_nothing_and_is_an_undo_st
     assert at.wait_said().startswith("specd: 3 hunks, ")
     assert at.mode == "c"
     assert at.text == MESH
-    at.api.input(finish)
-    wait_for(lambda: at.mode == "n")
-    assert at.lua("return vim.o.inccommand") == "nosplit"
-    if finish == "<CR>":
-        wait_for(lambda: at.text == MESH.replace("return", "give"))
-        at.api.input("u")
-        wait_for(lambda: at.text == MESH)
-    at.api.input("u")
-    wait_for(lambda: at.text == GRID)
+    at.end_command(finish, MESH, GRID)
     at.api.input("2<C-r>")
     at.api.command("SpecdRevert")
     at.wait_said("took 3 hunks back")
