@@ -47,7 +47,7 @@ def watch(case: Case, tokenizer: Tokenizer, name: str) -> list[Seen]:
     seen: list[Seen] = []
     proposer = PROPOSERS[name](case, tokenizer, 128)
     assert isinstance(proposer, EditProposer)
-    cursor, find = proposer._cursor, edit_cursor.find_guesses
+    cursor, find = proposer.state.cursor, edit_cursor.find_guesses
 
     def find_and_judge(*arguments: object) -> list[Guess]:
         guesses: list[Guess] = find(*arguments)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ for event in generate(loaded.model, ids, tokenizer=loaded.tokenizer, speculative
 """
 
 from specd.engine.acceptance import Acceptance
+from specd.engine.adaptive import Adaptive
 from specd.engine.config import EngineConfig, ModelConfig
 from specd.engine.costs import CostTable
 from specd.engine.draft import Committed, Draft, Proposer, Sequence
@@ -14,7 +15,7 @@ from specd.engine.errors import ContextOverflow, EngineError, ModelError, NonFin
 from specd.engine.generate import generate
 from specd.engine.job import Event, Finished, PrefillDone, StepDone
 from specd.engine.load import Loaded, load
-from specd.engine.policy import Adaptive, Choice, Fixed, StepPolicy
+from specd.engine.policy import Choice, Fixed, StepPolicy
 from specd.engine.prefill import PrefillProgress, prefill
 from specd.engine.prefix import Kept, PrefixCache, prepare
 from specd.engine.propose.ngram import NgramProposer

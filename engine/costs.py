@@ -53,6 +53,7 @@ class CostTable:
         self._by_rows: dict[int, float] = {}  # by rows, until a step is seen
         self.stepped = stepped
         self.frozen = frozen
+        self.version = 0  # changes with what a step costs
 
     def verify(self, rows: int) -> float:
         """Seconds of a step of `rows` rows; beyond the last width, in proportion to it."""
@@ -85,6 +86,7 @@ class CostTable:
         if change > 3.0:
             return
         self._by_rows.clear()
+        self.version += 1
         self._factor *= 1.0 + _FOLLOW * change
         fresh = 1.0 / (3 + self._seen[place])
         self._verify[place] *= 1.0 + max(_OWN, fresh if change < 0 else fresh / 2) * change  # noise only adds

@@ -7,7 +7,7 @@ see verify.py.
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -109,6 +109,28 @@ class Proposer(Protocol):
 
     def truncate(self, length: int) -> None:
         """Forgets what it knows of positions >= length. Absolute and idempotent."""
+
+
+class Foresighted(Protocol):
+    """A proposer that can draft for a row that may never come, and be then as if it had not.
+
+    state: all that it knows of the row; the one that is read is put back later, or a branch's. It changes with the
+    proposer, so of one that is put aside a branch is used meanwhile. For sources of a tree `foretell` is not needed.
+    """
+
+    state: Any
+
+    def branch(self) -> Any:
+        """A second state that begins like the present one: nothing that is done with it reaches that."""
+
+    def foretell(self, seq: Sequence, k: int) -> list[list[int]]:
+        """Rows of up to k tokens of which it drafted after seq, or would have with more room, the likeliest first.
+        Nothing of its state changes."""
+
+
+def is_foresighted(owner: object) -> bool:
+    """Whether a proposer, and all sources of a tree, are."""
+    return hasattr(owner, "branch") and all(map(is_foresighted, getattr(owner, "sources", ())))
 
 
 def unhurried(workers: Iterable[object]) -> list[Callable[[Sequence], None]]:

@@ -14,12 +14,13 @@ import torch
 
 from specd.engine.draft import Committed, Draft, Sequence, common_taps, unhurried
 from specd.engine.finish import FinishRules, Reason, cut
+from specd.engine.foresight import Foresight
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
 from specd.engine.policy import StepPolicy
 from specd.engine.prefill import PrefillProgress, prefill, prefilled
 from specd.engine.sampling import AcceptRule, SamplingParams
-from specd.engine.static_step import Flight
+from specd.engine.static_step import Flight, StaticStep
 from specd.engine.stats import StepRecord, Summary
 from specd.engine.tokenizer import TextStream, Tokenizer
 from specd.engine.verify import land, launch, verify
@@ -96,6 +97,7 @@ class Job:
         self._begun: _Begun | None = None  # the step that runs ahead of the caller
         self._unrecorded: list[tuple[StepRecord, bool]] = []  # the last step's, and whether it tells what a step costs
         self._unhurried = unhurried((policy, *policy.proposers))
+        self._foresight = Foresight(policy)
         self.held = ""  # text that may be the beginning of a stop string
         self.taps = common_taps(policy.proposers)
 
@@ -149,7 +151,8 @@ class Job:
         """Chooses the next step's draft, and launches the step where that can be done apart from the rest."""
         seq = self.seq
         begin = time.perf_counter()
-        choice = self.policy.choose(seq, self._longest_draft())
+        limit = self._longest_draft(len(seq))
+        choice = self._foresight.take(seq, limit) or self.policy.choose(seq, limit)
         drafted = time.perf_counter()
         flight = launch(
             self.model, self.cache, seq.tokens[-1], choice.draft, self.sampling, self.taps, self.accept, self.logprobs
@@ -163,6 +166,7 @@ class Job:
         resumed = time.perf_counter()
         if begun.flight is not None:
             self._meanwhile()
+            self._look_ahead(begun, begun.flight.steps)
             awaited = time.perf_counter()
             step = land(begun.flight, self.taps)
         else:
@@ -179,6 +183,7 @@ class Job:
         self.held = ending.held
         self._cut_by_string = ending.reason == "stop" and kept[-1] not in self.rules.stop_ids
         seq.tokens.extend(kept)
+        self._foresight.meet(kept)
         cache.truncate(len(seq.tokens) - 1)
         size, accepted = draft.size, min(len(step.accepted.path), len(kept))
         taps = None if step.taps is None else step.taps[: len(kept)]
@@ -208,13 +213,20 @@ class Job:
         for work in self._unhurried:
             work(self.seq)
 
-    def _longest_draft(self) -> int:
-        """k drafts emit up to k + 1 tokens and take k + 1 positions."""
-        budget = self.rules.max_tokens - (len(self.seq) - self.seq.prompt_length)
-        return max(0, min(budget - 1, self.cache.max_positions - self.cache.length - 1))
+    def _look_ahead(self, begun: _Begun, steps: StaticStep) -> None:
+        """While the device works still: what the next step needs, if this one goes as may be expected."""
+        if steps.is_busy():
+            ends = self.rules.stop_ids
+            self._foresight.look(self.seq, begun.draft, begun.launched, ends, self._longest_draft, steps.is_busy)
+
+    def _longest_draft(self, length: int) -> int:
+        """Behind so many tokens. k drafts emit up to k + 1 tokens and take k + 1 positions."""
+        budget = self.rules.max_tokens - (length - self.seq.prompt_length)
+        return max(0, min(budget - 1, self.cache.max_positions - length))
 
     def _rewind(self) -> None:
         """All that a step changes back to what the caller was told of, wherever it was left."""
+        self._foresight.restore()
         if self.model.steps is not None:
             self.model.steps.leave(self.cache)
         del self.seq.tokens[self._told :]

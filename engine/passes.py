@@ -33,6 +33,10 @@ class Passes(ABC, Generic[*Shape]):
         if self._on.type == "cuda":
             torch.cuda.current_stream(self._on).synchronize()
 
+    def is_busy(self) -> bool:
+        """Whether what was launched still runs while the host does something else."""
+        return self._on.type == "cuda" and not torch.cuda.current_stream(self._on).query()
+
     @abstractmethod
     def run(self, *shape: *Shape) -> None:
         """All operations, copies included; what a graph captures."""

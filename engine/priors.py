@@ -37,7 +37,7 @@ FREE: dict[tuple[str, int], Prior] = {**EDITS, ("dflash", 0): 0.35, ("draft_mode
 
 # Chance that a branch's token is refused, before a job has taught better: name/0 is the first branch at a node, name/1
 # and name/2 the others (their first token alone). What a proposer's chain does, its first branch does. For n-gram
-# lookup the evidence is a match's length in the classes of ngram_tree.py; measured as policy.py's are.
+# lookup the evidence is a match's length in the classes of ngram_tree.py; measured as adaptive.py's are.
 BRANCHES: dict[tuple[str, int], Prior] = {
     **{(f"{name}/0", evidence): prior for (name, evidence), prior in EDITS.items()},
     ("ngram/0", 0): (0.7, 0.5, 0.3, 0.12, 0.06, 0.04, 0.04, 0.04),

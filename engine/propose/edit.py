@@ -10,6 +10,8 @@ decides; no input makes it raise.
 from bisect import bisect_right
 from collections.abc import Iterable
 from collections.abc import Sequence as Tokens
+from copy import copy
+from dataclasses import dataclass
 
 import torch
 
@@ -28,6 +30,17 @@ LONGEST = (16, 32, 64, 128, 1 << 30)  # tokens that a guess of each class drafts
 BRANCHES = 6  # guesses in a tree
 LASTING = (6, 40, 128)  # tokens that a copy has held: evidence 1, 2, 3 from there on, 0 below
 WORTH = (0.5, 1.5, 4.0, 12.0)  # tokens that a guess is expected to win: evidence 5, 6, ... from there on, 4 below
+
+
+@dataclass(slots=True)
+class _Following:
+    """How far a row was followed, and what was learnt from it."""
+
+    cursor: Cursor
+    recall: Recall
+    followed: int = -1  # tokens of the row that the cursor has seen; -1: not even the prompt
+    guessed: tuple[int, int, tuple[Guess, ...]] = (-1, 0, ())  # (length of the row, width asked for, guesses)
+    prompt: int = 0
 
 
 class EditProposer:
@@ -75,7 +88,7 @@ class EditProposer:
         self._follow(seq)
         if k <= 0:
             return EMPTY
-        cursor = self._cursor
+        cursor = self.state.cursor
         if self._is_guess(seq):
             self._guess(seq, 1)
         if cursor.trial is not None and not cursor.index:
@@ -121,54 +134,71 @@ class EditProposer:
 
     def truncate(self, length: int) -> None:
         """Forget positions >= length: what is left of the answer is followed anew at the next call."""
-        if length < self._followed:
+        if length < self.state.followed:
             self._start()
+
+    def branch(self) -> object:
+        """See Foresighted. A branch is for longer rows: of guesses for this one it keeps only what it follows."""
+        state = self.state
+        return _Following(state.cursor.branch(), copy(state.recall), state.followed, prompt=state.prompt)
+
+    def foretell(self, seq: Sequence, k: int) -> list[list[int]]:
+        """See Foresighted: the copy, or the best guess where it goes on."""
+        cursor = self.state.cursor
+        if self.state.followed != len(seq.tokens):
+            return []
+        if cursor.plan is None:
+            return [cursor.trial.tokens[:k]] if cursor.trial is not None and cursor.trial.tokens else []
+        cursor = cursor.branch()
+        assert cursor.plan is not None
+        cursor.plan.grow(cursor.index + k)
+        return [cursor.plan.tokens[cursor.index : cursor.index + k].tolist()]
 
     def _start(self) -> None:
         rules = RuleBook(self._source)
         for pattern, text in self._pairs:
             rules.add(Rule(pattern, text, seeded=True))
-        self._rules = rules
-        self._recall = Recall()
-        self._cursor = Cursor(self._source, rules, self._texts, Words(), self._end_ids, self._inside)
-        self._followed = -1  # tokens of the row that the cursor has seen; -1: not even the prompt
-        self._guessed: tuple[int, int, list[Guess]] = (-1, 0, [])  # (length of the row, width asked for, guesses)
-        self._prompt = 0
+        self.state = _Following(
+            Cursor(self._source, rules, self._texts, Words(), self._end_ids, self._inside), Recall()
+        )
 
     def _follow(self, seq: Sequence) -> None:
-        row = seq.tokens
-        if self._followed > len(row):
+        row, state = seq.tokens, self.state
+        if state.followed == len(row):
+            return
+        if state.followed > len(row):
             self._start()
-        if self._followed < 0:
-            self._prompt = self._followed = min(seq.prompt_length, len(row))
-            self._cursor.words = Words(self._texts.join(row[: self._prompt])[-PROMPT_TEXT:], self._source)
+            state = self.state
+        if state.followed < 0:
+            state.prompt = state.followed = min(seq.prompt_length, len(row))
+            state.cursor.words = Words(self._texts.join(row[: state.prompt])[-PROMPT_TEXT:], self._source)
             self._source.index_lines()
-            self._recall.read(row)
-        if self._followed < len(row):
-            self._cursor.advance(row, self._followed, self._prompt)
-            self._followed = len(row)
-            self._recall.read(row)
+            state.recall.read(row)
+        if state.followed < len(row):
+            state.cursor.advance(row, state.followed, state.prompt)
+            state.followed = len(row)
+            state.recall.read(row)
 
     def _evidence(self) -> int:
         """The class of the draft: see `propose`."""
-        cursor = self._cursor
+        cursor = self.state.cursor
         if cursor.trial is not None:
             return _worth(cursor.trial)
         return bisect_right(LASTING, cursor.held)
 
     def _is_guess(self, seq: Sequence) -> bool:
         """The copy was lost, and what goes on it is to be guessed, or was guessed for this very row."""
-        cursor = self._cursor
-        return cursor.lost is not None and (cursor.plan is None or self._guessed[0] == len(seq.tokens))
+        state = self.state
+        return state.cursor.lost is not None and (state.cursor.plan is None or state.guessed[0] == len(seq.tokens))
 
-    def _guess(self, seq: Sequence, width: int) -> list[Guess]:
+    def _guess(self, seq: Sequence, width: int) -> tuple[Guess, ...]:
         """The best guesses, made once for a row: who asks twice is told the same."""
-        row = seq.tokens
-        length, known, guesses = self._guessed
+        row, state = seq.tokens, self.state
+        length, known, guesses = state.guessed
         if length != len(row) or known < width:
-            self._cursor.plan = None
-            guesses = self._cursor.guess(row, self._prompt, self._recall.find(row), width)
-            self._guessed = (len(row), width, guesses)
+            state.cursor.plan = None
+            guesses = tuple(state.cursor.guess(row, state.prompt, state.recall.find(row), width))
+            state.guessed = (len(row), width, guesses)
         return guesses[:width]
 
 

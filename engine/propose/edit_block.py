@@ -1,6 +1,7 @@
 """The source under the rules, as tokens: some lines at a time, remembered until a rule changes them."""
 
 from array import array
+from copy import copy
 
 from specd.engine.propose.edit_rules import Piece, Rule, RuleBook, Site, spell
 from specd.engine.propose.edit_source import Source
@@ -62,6 +63,12 @@ class Rewriter:
         self.source, self.rules, self.tokens = source, rules, tokens
         self.splicer = Splicer(source, tokens)
         self._blocks: dict[tuple[int, int], Block] = {}  # (first unit, shift) -> block
+
+    def branch(self, rules: RuleBook) -> "Rewriter":
+        """A second one that begins with the same blocks, for a branch of the rules."""
+        other = copy(self)
+        other.rules, other._blocks = rules, self._blocks.copy()
+        return other
 
     def block(self, unit: int, shift: int, extra: Rule | None = None, count: int = 0) -> Block:
         """The units from `unit` to the end of their block, or of a later one so that they have `count` tokens, under

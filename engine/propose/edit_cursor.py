@@ -7,6 +7,7 @@ between is learnt from.
 """
 
 from collections.abc import Sequence as Tokens
+from copy import copy
 
 from specd.engine.propose.edit_block import Rewriter, behind
 from specd.engine.propose.edit_find import find_guesses
@@ -54,6 +55,30 @@ class Cursor:
         self.plan: Plan | None = Plan(self._rewriter, self._rewriter.rest(0, 0), 0, (), end_ids=end_ids)
         self.index = 0
         self.held = 0  # tokens copied since the last divergence
+
+    def branch(self) -> "Cursor":
+        """A second cursor at the same place, to follow what may come; of what both know, nothing that one learns
+        reaches the other."""
+        other = copy(self)
+        other.rules, other._seen = self.rules.branch(), self._seen.copy()
+        rewriter = other._rewriter = self._rewriter.branch(other.rules)
+        if self.lost is not None:
+            other.lost = self.lost.branch()
+        branches = {id(plan): plan.branch(rewriter) for plan in self._plans()}
+        other.plan = None if self.plan is None else branches[id(self.plan)]
+        other.others = []
+        for guess in [*([] if self.trial is None else [self.trial]), *self.others]:
+            twin = copy(guess)
+            twin.plan = None if guess.plan is None else branches[id(guess.plan)]
+            if guess is self.trial:
+                other.trial = twin
+            else:
+                other.others.append(twin)
+        return other
+
+    def _plans(self) -> list[Plan]:
+        guesses = self.others if self.trial is None else [self.trial, *self.others]
+        return [plan for plan in (self.plan, *(guess.plan for guess in guesses)) if plan is not None]
 
     def advance(self, row: list[int], start: int, prompt: int) -> None:
         """The row gained row[start:]; `prompt`: where the answer begins in it."""

@@ -1,6 +1,7 @@
 """A guess where the copy goes on, and how much it is worth: the shared vocabulary of the modules that make guesses."""
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass, field
 from math import exp, log1p
 from operator import attrgetter, mul
@@ -51,6 +52,12 @@ class Lost:
     def count(self) -> int:
         """How many lexemes `since` has."""
         return self._count if self.out else 0
+
+    def branch(self) -> "Lost":
+        """A second one that begins like it."""
+        other = copy(self)
+        other.refused = self.refused.copy()
+        return other
 
     def write(self, text: str) -> None:
         """One more step wrote `text`, none of it a copy from where a guess had said."""

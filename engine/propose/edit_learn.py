@@ -31,7 +31,7 @@ def learn(rules: RuleBook, source: Source, first: int, last: int, written: str, 
     if rule is None:
         return None
     present = rules.find(rule.pattern, rule.left)
-    if present is not None and (present.seeded or present.right > 1) and present.wrong < 2:
+    if present is not None and rules.is_proven(present):
         return None
     rules.add(rule)
     return rule
@@ -88,6 +88,6 @@ def aligns(rules: RuleBook, source: Source, site: int, old: tuple[str, ...], new
         return False
     for rule in rules:
         begin = site - len(rule.pattern)
-        if begin >= 0 and rule.fits(source, begin):
+        if begin >= 0 and rules.fits(rule, begin):
             return len(rule.text) - len("".join(rule.pattern)) == len(old[0]) - len(new[0])
     return False

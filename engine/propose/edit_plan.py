@@ -4,6 +4,7 @@ needed."""
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence as Tokens
+from copy import copy
 
 from specd.engine.propose.edit_block import Block, Rewriter, behind
 from specd.engine.propose.edit_rules import Piece, Rule
@@ -38,6 +39,13 @@ class Plan:
         self._bases = [0]  # tokens before each block
         self._located = -1, 0, 0  # what `_locate` was asked last, and what it said
         self.tokens: array[int] = ids[:]
+
+    def branch(self, rewriter: Rewriter) -> "Plan":
+        """A second plan that begins with the same tokens, and grows by itself."""
+        other = copy(self)
+        other._rewriter = rewriter
+        other._blocks, other._bases, other.tokens = self._blocks[:], self._bases[:], self.tokens[:]
+        return other
 
     def grow(self, count: int) -> bool:
         """Have at least `count` tokens, if the source holds so many. True if there were fewer."""
@@ -80,15 +88,16 @@ class Plan:
     def credit(self, index: int) -> None:
         """The target wrote the tokens before `index`: count the rules whose text it wrote."""
         number, offset = self._locate(index)
+        credit = self._rewriter.rules.credit
         for block in self._blocks[:number]:
             for _, rule in block.sites:
-                rule.right += 1
+                credit(rule)
         for piece in self._blocks[number].pieces if self._blocks[number].sites else ():
             offset -= len(piece.text)
             if offset < 0:
                 break
             if piece.rule is not None:
-                piece.rule.right += 1
+                credit(piece.rule)
 
     def _locate(self, index: int) -> tuple[int, int]:
         """Token index -> (block, byte offset in its text)."""

@@ -2,8 +2,9 @@
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
-from itertools import islice
+from copy import copy
+from dataclasses import dataclass
+from itertools import count, islice
 from typing import NamedTuple
 
 from specd.engine.propose.edit_source import Source
@@ -13,7 +14,7 @@ MOST_RULES = 256
 DENSE = 8  # lexemes that are looked at in the time that one place is looked up
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, frozen=True)
 class Rule:
     """Where the lexemes `pattern` stand, behind the lexeme `left` if one is named, `text` is written instead."""
 
@@ -21,14 +22,11 @@ class Rule:
     text: str
     left: str | None = None
     seeded: bool = False  # read from the instruction, not seen in the output
-    right: int = 0  # times the target wrote `text` where the rule said so
-    wrong: int = 0  # times it kept the source
-    kept: set[int] = field(default_factory=set)  # lexemes where it does not apply: the target had its own way there
 
-    def fits(self, source: Source, at: int) -> bool:
-        """The rule applies to the source lexemes from `at` on."""
+    def matches(self, source: Source, at: int) -> bool:
+        """The source lexemes from `at` on are those that it replaces."""
         pattern = self.pattern
-        if source.lexemes[at] != pattern[0] or at in self.kept:
+        if source.lexemes[at] != pattern[0]:
             return False
         if self.left is not None and (at == 0 or source.lexemes[at - 1] != self.left):
             return False
@@ -57,14 +55,27 @@ class Piece(NamedTuple):
 
 
 class RuleBook:
-    """The rules in force. `version` changes whenever any rewritten text may."""
+    """The rules in force, and how they did. `version` changes whenever any rewritten text may, and is never the same
+    again, in no branch either."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._by_first: dict[str, list[Rule]] = {}
+        self._right: dict[Rule, int] = {}  # times the target wrote its text where the rule said so
+        self._wrong: dict[Rule, int] = {}  # times it kept the source
+        self._kept: dict[Rule, frozenset[int]] = {}  # lexemes where it does not apply: the target had its way there
+        self._versions = count(1)  # shared with all branches
         self.version = 0
         self.written: dict[str, list[str]] = {}  # text of a one-word rule -> the words that it replaces
         self.aligned = False  # runs of blanks behind a longer name shrink, so that columns stay
+
+    def branch(self) -> "RuleBook":
+        """A second book that begins with the same rules and counts."""
+        other = copy(self)
+        other._by_first = {lexeme: rules[:] for lexeme, rules in self._by_first.items()}
+        other.written = {text: words[:] for text, words in self.written.items()}
+        other._right, other._wrong, other._kept = self._right.copy(), self._wrong.copy(), self._kept.copy()
+        return other
 
     def __len__(self) -> int:
         return sum(map(len, self._by_first.values()))
@@ -79,6 +90,18 @@ class RuleBook:
             if rule.pattern == pattern and rule.left == left:
                 return rule
         return None
+
+    def fits(self, rule: Rule, at: int) -> bool:
+        """The rule applies to the source lexemes from `at` on."""
+        return rule.matches(self._source, at) and at not in self._kept.get(rule, ())
+
+    def credit(self, rule: Rule) -> None:
+        """The target wrote its text where it said so."""
+        self._right[rule] = self._right.get(rule, 0) + 1
+
+    def is_proven(self, rule: Rule) -> bool:
+        """Named by the instruction, or right more than once, and hardly ever wrong."""
+        return (rule.seeded or self._right.get(rule, 0) > 1) and self._wrong.get(rule, 0) < 2
 
     def has(self, lexeme: str) -> bool:
         """Some rule begins with this lexeme."""
@@ -96,7 +119,7 @@ class RuleBook:
         rules.sort(key=lambda each: (-len(each.pattern), each.left is None))
         if len(rule.pattern) == 1 and is_word(rule.text):
             self.written.setdefault(rule.text, []).append(rule.pattern[0])
-        self.version += 1
+        self.version = next(self._versions)
 
     def add_all(self, rules: Iterable[Rule]) -> None:
         """Put rules in force for patterns that have none, as long as there is room."""
@@ -105,7 +128,7 @@ class RuleBook:
                 self._by_first[rule.pattern[0]] = [rule]
                 if is_word(rule.text):
                     self.written.setdefault(rule.text, []).append(rule.pattern[0])
-        self.version += 1
+        self.version = next(self._versions)
 
     def remove(self, rule: Rule) -> None:
         """Drop a rule; nothing happens if it is not in force."""
@@ -118,21 +141,21 @@ class RuleBook:
         words = self.written.get(rule.text, [])
         if rule.pattern[0] in words:
             words.remove(rule.pattern[0])
-        self.version += 1
+        self.version = next(self._versions)
 
     def align(self) -> None:
         """Runs of blanks behind a longer name shrink from now on."""
         self.aligned = True
-        self.version += 1
+        self.version = next(self._versions)
 
     def keep(self, rule: Rule, at: int, *, wrong: bool) -> None:
         """From now on `rule` leaves lexeme `at` alone. `wrong`: the target kept the source there, which counts
         against the rule: it goes when it is wrong more than half as often as right."""
-        rule.kept.add(at)
-        self.version += 1
+        self._kept[rule] = self._kept.get(rule, frozenset()) | {at}
+        self.version = next(self._versions)
         if wrong:
-            rule.wrong += 1
-            if 2 * rule.wrong > rule.right + (2 if rule.seeded else 0):
+            times = self._wrong[rule] = self._wrong.get(rule, 0) + 1
+            if 2 * times > self._right.get(rule, 0) + (2 if rule.seeded else 0):
                 self.remove(rule)
 
     def sites(self, first: int, last: int, extra: Rule | None = None) -> list[Site]:
@@ -143,11 +166,11 @@ class RuleBook:
         for index in self._places(first, last, extra):
             if index < at:
                 continue
-            if extra is not None and extra.fits(source, index):
+            if extra is not None and self.fits(extra, index):
                 rule = extra
             else:
                 for rule in heads.get(source.lexemes[index], ()):
-                    if rule.fits(source, index):
+                    if self.fits(rule, index):
                         break
                 else:
                     continue

@@ -83,6 +83,19 @@ class NgramBranches:
         """Forget the sequence's tokens at positions >= length; seeds stay."""
         self._index.truncate(self._base + max(length, 0))
 
+    @property
+    def state(self) -> int:
+        """See Foresighted: tokens of the sequence that were taken over. Less may be put back than it is."""
+        return len(self._index) - self._base
+
+    @state.setter
+    def state(self, fed: int) -> None:
+        self.truncate(fed)
+
+    def branch(self) -> int:
+        """See Foresighted."""
+        return self.state
+
     def _occurrences(self, n: int) -> Iterator[int]:
         """Positions behind the latest earlier occurrences of the last n tokens, the latest first."""
         position, left = self._index.find(n), _EXAMINED

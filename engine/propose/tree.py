@@ -10,7 +10,8 @@ expected tokens, whatever the budget (the argument of SpecInfer, arXiv 2305.0978
 """
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from specd.engine.acceptance import Acceptance
 from specd.engine.draft import EMPTY, Committed, Draft, Proposer, Sequence, common_taps, unhurried
@@ -37,6 +38,17 @@ class Branching(Protocol):
     def truncate(self, length: int) -> None: ...
 
 
+@dataclass(slots=True)
+class _Offered:
+    """tree: what was offered after the first `start` tokens. lessons: what was emitted after earlier ones. sources:
+    the states of those, in a branch."""
+
+    tree: PrefixTree | None = None
+    start: int = 0
+    lessons: list[tuple[PrefixTree, int, list[int]]] = field(default_factory=list)  # with where they begin
+    sources: tuple[Any, ...] = ()
+
+
 class TreeProposer:
     """Drafts one tree from all sources' guesses; a source is a Branching, or a Proposer whose draft, or tree of
     drafts where it has a `propose_tree`, is taken apart into its paths."""
@@ -47,6 +59,7 @@ class TreeProposer:
         """budget: most nodes of a tree. Sources are asked in order: of equal guesses the first source's counts.
         acceptance may be shared by the jobs of one model, so that a job begins with what the last ones taught."""
         self.sources = tuple(sources)
+        self._foresighted: tuple[Any, ...] = self.sources  # where `branch` is called, they are
         self._ask = [_asker(source) for source in self.sources]
         if budget < 1 or not self.sources:
             raise ValueError(f"a tree needs a source and a budget of 1 node or more, not {budget}")
@@ -54,9 +67,7 @@ class TreeProposer:
         self.max_k = budget
         self._acceptance = acceptance or Acceptance(BRANCHES)
         self._unhurried = unhurried(self.sources)
-        self._tree: PrefixTree | None = None  # what was offered after the first `_start` tokens
-        self._start = 0
-        self._lessons: list[tuple[PrefixTree, list[int]]] = []  # what was emitted after earlier ones
+        self._offered = _Offered()
 
     @property
     def tap_layers(self) -> tuple[int, ...]:
@@ -69,13 +80,14 @@ class TreeProposer:
         k = min(k, self.max_k)
         if k < 1:
             return EMPTY
-        self._tree, self._start = PrefixTree(self._acceptance, k), len(seq)
+        tree, self._offered.start = PrefixTree(self._acceptance, k), len(seq)
+        self._offered.tree = tree
         first: Continuation | None = None
         for source, ask in zip(self.sources, self._ask, strict=True):
             for guess in ask(seq, min(k, source.max_k)):
                 first = first or guess
-                self._tree.add(guess.tokens, source.name, guess.evidence)
-        return EMPTY if first is None else self._tree.best(k, first.evidence)
+                tree.add(guess.tokens, source.name, guess.evidence)
+        return EMPTY if first is None else tree.best(k, first.evidence)
 
     def observe(self, seq: Sequence, committed: Committed) -> None:
         """Every source observes."""
@@ -92,19 +104,47 @@ class TreeProposer:
 
     def _settle(self, seq: Sequence) -> None:
         """What was emitted after the last tree is known; it is learnt from at leisure, but before the next lesson."""
-        if self._tree is not None and len(seq) > self._start:
+        offered = self._offered
+        if offered.tree is not None and len(seq) > offered.start:
             self._learn()
-            self._lessons.append((self._tree, seq.tokens[self._start :]))
-            self._tree = None
+            offered.lessons.append((offered.tree, offered.start, seq.tokens[offered.start :]))
+            offered.tree = None
 
     def _learn(self) -> None:
-        while self._lessons:
-            tree, emitted = self._lessons.pop()
+        lessons = self._offered.lessons
+        while lessons:
+            tree, _, emitted = lessons.pop()
             tree.teach(emitted)
+
+    @property
+    def state(self) -> object:
+        """See Foresighted."""
+        offered = self._offered
+        states = tuple([source.state for source in self._foresighted])
+        return _Offered(offered.tree, offered.start, offered.lessons, states)
+
+    @state.setter
+    def state(self, state: _Offered) -> None:
+        for source, known in zip(self._foresighted, state.sources, strict=True):
+            source.state = known
+        self._offered = state
+
+    def branch(self) -> object:
+        """See Foresighted; only where the sources are."""
+        offered = self._offered
+        states = tuple([source.branch() for source in self._foresighted])
+        return _Offered(offered.tree, offered.start, offered.lessons[:], states)
+
+    def foretell(self, seq: Sequence, k: int) -> list[list[int]]:
+        """See Foresighted: the continuations that were offered, as deep as a tree may be."""
+        tree = self._offered.tree
+        return [] if tree is None or self._offered.start != len(seq) else [row[:k] for row in tree.rows()]
 
     def truncate(self, length: int) -> None:
         """Forget positions >= length."""
-        self._tree = None
+        offered = self._offered
+        lessons = [lesson for lesson in offered.lessons if lesson[1] + len(lesson[2]) <= length]
+        self._offered = _Offered(lessons=lessons)
         for source in self.sources:
             source.truncate(length)
 

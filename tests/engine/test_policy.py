@@ -22,8 +22,8 @@ from specd.engine import (
     generate,
     load,
 )
+from specd.engine.adaptive import matched
 from specd.engine.costs import measure, tightened
-from specd.engine.policy import matched
 
 FLAT = {1: 1.0, 2: 1.0, 8: 1.02, 16: 1.03, 32: 1.05, 64: 1.1, 128: 1.2}  # a GPU's shape
 STEEP = {1: 1.0, 2: 1.3, 4: 1.6, 8: 2.2, 16: 3.4, 32: 6.0, 64: 11.0, 128: 21.0}  # a CPU's

@@ -85,8 +85,10 @@ def test_the_longest_pattern_wins(texts: TokenText) -> None:
 
 def test_a_place_that_was_kept_stays_and_a_rule_more_wrong_than_right_goes(texts: TokenText) -> None:
     case = Case(texts)
-    rule = Rule(("scale",), "factor", right=3)
+    rule = Rule(("scale",), "factor")
     case.rules.add(rule)
+    for _ in range(3):
+        case.rules.credit(rule)
     case.rules.keep(rule, case.at("scale"), wrong=True)
     assert case.rewritten() == TEXT.replace("scale", "factor").replace("factor", "scale", 1)
     case.rules.keep(rule, case.at("scale):"), wrong=True)
