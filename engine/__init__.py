@@ -12,8 +12,8 @@ from specd.engine.config import EngineConfig, ModelConfig
 from specd.engine.costs import CostTable
 from specd.engine.draft import Committed, Draft, Proposer, Sequence
 from specd.engine.errors import ContextOverflow, EngineError, ModelError, NonFiniteLogits, OutOfMemory
+from specd.engine.events import Event, Finished, PrefillDone, StepDone
 from specd.engine.generate import generate
-from specd.engine.job import Event, Finished, PrefillDone, StepDone
 from specd.engine.load import Loaded, load
 from specd.engine.policy import Choice, Fixed, StepPolicy
 from specd.engine.prefill import PrefillProgress, prefill

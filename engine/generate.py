@@ -11,8 +11,9 @@ import torch
 
 from specd.engine.draft import Proposer
 from specd.engine.errors import ContextOverflow, EngineError, OutOfMemory
+from specd.engine.events import Event
 from specd.engine.finish import FinishRules
-from specd.engine.job import Event, Job
+from specd.engine.job import Job
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
 from specd.engine.policy import Fixed, StepPolicy

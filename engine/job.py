@@ -1,63 +1,33 @@
 """One generation: its state, its loop, and the events that it yields.
 
 Where steps are launched and awaited apart, the next one is launched before the caller hears of the last: while the
-caller works, so does the device. What can wait is done between a launch and its result. Whatever fails or interrupts a
-job, its caches are at the length that the caller was told: a step that he has not heard of is taken back.
+caller works, so does the device. What can wait, as the text can, is done between a launch and its result. Whatever
+fails or interrupts a job, its caches are at the length that the caller was told: a step that he has not heard of is
+taken back.
 """
 
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from collections.abc import Sequence as Tokens
 from typing import NamedTuple
 
 import torch
 
 from specd.engine.draft import Committed, Draft, Sequence, common_taps, unhurried
+from specd.engine.events import Event, Finished, PrefillDone, StepDone
 from specd.engine.finish import FinishRules, Reason, cut
 from specd.engine.foresight import Foresight
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
 from specd.engine.policy import StepPolicy
-from specd.engine.prefill import PrefillProgress, prefill, prefilled
+from specd.engine.prefill import prefill, prefilled
 from specd.engine.sampling import AcceptRule, SamplingParams
 from specd.engine.static_step import Flight, StaticStep
 from specd.engine.stats import StepRecord, Summary
 from specd.engine.tokenizer import TextStream, Tokenizer
 from specd.engine.verify import land, launch, verify
 
-
-@dataclass(frozen=True)
-class PrefillDone:
-    """reused + new = prompt tokens - 1; the newest one goes with the first step."""
-
-    reused: int
-    new: int
-    seconds: float
-
-
-@dataclass(frozen=True)
-class StepDone:
-    """tokens: what the step committed. text: what left the text stream with it (its last characters may be held back).
-    logprobs: log-probability of each token under the target's own law at temperature 1, where asked for."""
-
-    tokens: list[int]
-    text: str
-    record: StepRecord
-    logprobs: list[float] | None = None
-
-
-@dataclass(frozen=True)
-class Finished:
-    """text_tail: the rest of the text. Always the last event of a job that was not cancelled and did not fail."""
-
-    reason: Reason
-    text_tail: str
-    stats: Summary
-
-
 _AT_ONCE = 3e-5  # seconds: a wait no longer than this waited for nothing
-
-Event = PrefillProgress | PrefillDone | StepDone | Finished
 
 
 class _Begun(NamedTuple):
@@ -69,6 +39,21 @@ class _Begun(NamedTuple):
     seconds_draft: float
     drafted: float
     launched: float
+
+
+class _Landed(NamedTuple):
+    """A step that is committed and that nobody was told of. kept: its tokens. text: what leaves with them before what
+    the job has not read yet."""
+
+    kept: list[int]
+    reason: Reason | None
+    text: str
+    scores: list[float] | None
+    begun: _Begun
+    accepted: int
+    seconds: float
+    rule: AcceptRule
+    is_timed: bool
 
 
 class Job:
@@ -93,6 +78,8 @@ class Job:
         self.stats = Summary(prompt_tokens=len(ids))
         self.text = TextStream(tokenizer) if tokenizer is not None else None
         self._decode = self.text.push if self.text is not None else lambda ids: ""
+        self._unread: Tokens[int] = ()  # what the last step committed and nobody has decoded
+        self._read = self._decode if rules.stop_strings else self._read_later
         self._cut_by_string = False
         self._begun: _Begun | None = None  # the step that runs ahead of the caller
         self._unrecorded: list[tuple[StepRecord, bool]] = []  # the last step's, and whether it tells what a step costs
@@ -109,8 +96,10 @@ class Job:
                 with self.model.ops.alone():
                     if self._begun is None:
                         self._begun = self._begin()
-                    done, reason = self._end(self._begun)
+                    landed = self._end(self._begun)
+                    reason = landed.reason
                     failure = self._run_ahead() if reason is None else None
+                    done = self._tell(landed)
                 length = len(self.seq)
                 self._told = length  # nothing is called between here and the yield: no signal comes between them
                 yield done
@@ -159,8 +148,9 @@ class Job:
         )
         return _Begun(choice.draft, choice.proposer, flight, drafted - begin, drafted, time.perf_counter())
 
-    def _end(self, begun: _Begun) -> tuple[StepDone, Reason | None]:
-        """The rest of the step: its result is waited for and committed."""
+    def _end(self, begun: _Begun) -> _Landed:
+        """The rest of the step: its result is waited for and committed. Of what follows, the next step waits for all
+        and the caller for nothing."""
         seq, cache, draft, name = self.seq, self.cache, begun.draft, begun.proposer
         start = len(seq.tokens)
         resumed = time.perf_counter()
@@ -178,7 +168,7 @@ class Job:
         self._begun = None
         landed = time.perf_counter()
         emitted = step.accepted.tokens
-        ending = cut(self.rules, start - seq.prompt_length, self.held, emitted, self._decode)
+        ending = cut(self.rules, start - seq.prompt_length, self.held, emitted, self._read)
         kept = emitted[: ending.kept]
         self.held = ending.held
         self._cut_by_string = ending.reason == "stop" and kept[-1] not in self.rules.stop_ids
@@ -198,9 +188,19 @@ class Job:
         is_timed = not is_aside or landed - awaited > _AT_ONCE
         away = 0.0 if is_aside and is_timed else resumed - begun.launched
         seconds = time.perf_counter() - begun.drafted - away
-        record = StepRecord(name, size, accepted, len(kept), begun.seconds_draft, seconds, step.rule)
+        return _Landed(kept, ending.reason, ending.text, scores, begun, accepted, seconds, step.rule, is_timed)
+
+    def _tell(self, landed: _Landed) -> StepDone:
+        """What the caller hears of a step, and only he waits for."""
+        kept, _, text, scores, begun, accepted, seconds, rule, is_timed = landed
+        text, self._unread = text + self._decode(self._unread), ()
+        record = StepRecord(begun.proposer, begun.draft.size, accepted, len(kept), begun.seconds_draft, seconds, rule)
         self._unrecorded.append((record, is_timed))
-        return StepDone(kept, ending.text, record, scores), ending.reason
+        return StepDone(kept, text, record, scores)
+
+    def _read_later(self, ids: Tokens[int]) -> str:
+        self._unread = ids
+        return ""
 
     def _meanwhile(self) -> None:
         """While the device works: what can wait until then, and what policy and proposers would otherwise do before the

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from specd.engine.draft import Proposer
 from specd.engine.draft import Sequence as Growing
-from specd.engine.job import PrefillDone
+from specd.engine.events import PrefillDone
 from specd.engine.kv_cache import KVCache
 from specd.engine.model import Qwen3
 from specd.engine.prefill import PrefillProgress, prefill, prefilled
