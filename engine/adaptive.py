@@ -84,9 +84,8 @@ class Adaptive:
         return _Memory(asked, state.made, state.start, state.lessons[:])
 
     def foretell(self, seq: Sequence, k: int) -> list[list[int]]:
-        """See Foresighted: of those who drafted the step."""
-        made = {made.proposer for made in self.state.made}
-        return [row for proposer in self._foresighted if proposer.name in made for row in proposer.foretell(seq, k)]
+        """See Foresighted: what the proposers do, whoever was asked for a draft."""
+        return [row for proposer in self._foresighted for row in proposer.foretell(seq, k)]
 
     def weigh(self, seq: Sequence, limit: int) -> Weighed:
         """The first half of `choose`: all but who is dear is asked."""

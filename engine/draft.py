@@ -115,7 +115,7 @@ class Foresighted(Protocol):
     """A proposer that can draft for a row that may never come, and be then as if it had not.
 
     state: all that it knows of the row; the one that is read is put back later, or a branch's. It changes with the
-    proposer, so of one that is put aside a branch is used meanwhile. For sources of a tree `foretell` is not needed.
+    proposer, so of one that is put aside a branch is used meanwhile.
     """
 
     state: Any
@@ -124,8 +124,8 @@ class Foresighted(Protocol):
         """A second state that begins like the present one: nothing that is done with it reaches that."""
 
     def foretell(self, seq: Sequence, k: int) -> list[list[int]]:
-        """Rows of up to k tokens of which it drafted after seq, or would have with more room, the likeliest first.
-        Nothing of its state changes."""
+        """Rows of up to k tokens that it drafted after seq, or would have with more room, the likeliest first. It has
+        observed seq; nothing of its state changes."""
 
 
 def is_foresighted(owner: object) -> bool:

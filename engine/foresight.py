@@ -16,7 +16,7 @@ from specd.engine.adaptive import Adaptive, Weighed
 from specd.engine.draft import Draft, Sequence, is_foresighted
 from specd.engine.policy import Choice, StepPolicy
 
-_SHARE = 0.4  # of a step's time, from its launch on: what is begun later may not be done when the step is
+_SHARE = 0.5  # of a step's time, from its launch on: what is begun later may not be done when the step is
 _MOST = 4  # outcomes
 
 

@@ -96,6 +96,10 @@ class NgramBranches:
         """See Foresighted."""
         return self.state
 
+    def foretell(self, seq: Sequence, k: int) -> list[list[int]]:
+        """See Foresighted."""
+        return [guess.tokens for guess in self.continuations(seq, k)]
+
     def _occurrences(self, n: int) -> Iterator[int]:
         """Positions behind the latest earlier occurrences of the last n tokens, the latest first."""
         position, left = self._index.find(n), _EXAMINED

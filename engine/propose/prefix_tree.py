@@ -122,17 +122,6 @@ class PrefixTree:
             out.extend(zip(branch.tokens, parents, map(neg, branch.minus), strict=True))
         return out
 
-    def rows(self) -> list[list[int]]:
-        """The continuations, each up to its end, in the order in which they came; none that others go on from."""
-        out: list[list[int]] = []
-        for branch in self._branches:
-            below, row = branch, branch.tokens
-            while below.above is not None:
-                row = below.above.tokens[: below.at + 1] + row
-                below = below.above
-            out.append(row)
-        return out
-
     def teach(self, emitted: list[int]) -> None:
         """Records how far each branch held that starts at a node of the path that was emitted."""
         held: dict[int, int] = {}  # first node of a branch on that path -> its tokens that were emitted

@@ -136,9 +136,8 @@ class TreeProposer:
         return _Offered(offered.tree, offered.start, offered.lessons[:], states)
 
     def foretell(self, seq: Sequence, k: int) -> list[list[int]]:
-        """See Foresighted: the continuations that were offered, as deep as a tree may be."""
-        tree = self._offered.tree
-        return [] if tree is None or self._offered.start != len(seq) else [row[:k] for row in tree.rows()]
+        """See Foresighted: what the sources do."""
+        return [row for source in self._foresighted for row in source.foretell(seq, k)]
 
     def truncate(self, length: int) -> None:
         """Forget positions >= length."""
