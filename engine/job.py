@@ -22,7 +22,7 @@ from specd.engine.model import Qwen3
 from specd.engine.policy import StepPolicy
 from specd.engine.prefill import prefill, prefilled
 from specd.engine.sampling import AcceptRule, SamplingParams
-from specd.engine.static_step import Flight, StaticStep
+from specd.engine.static_step import Flight
 from specd.engine.stats import StepRecord, Summary
 from specd.engine.tokenizer import TextStream, Tokenizer
 from specd.engine.verify import land, launch, verify
@@ -79,7 +79,6 @@ class Job:
         self.text = TextStream(tokenizer) if tokenizer is not None else None
         self._decode = self.text.push if self.text is not None else lambda ids: ""
         self._unread: Tokens[int] = ()  # what the last step committed and nobody has decoded
-        self._read = self._decode if rules.stop_strings else self._read_later
         self._cut_by_string = False
         self._begun: _Begun | None = None  # the step that runs ahead of the caller
         self._unrecorded: list[tuple[StepRecord, bool]] = []  # the last step's, and whether it tells what a step costs
@@ -156,7 +155,7 @@ class Job:
         resumed = time.perf_counter()
         if begun.flight is not None:
             self._meanwhile()
-            self._look_ahead(begun, begun.flight.steps)
+            self._look_ahead(begun, begun.flight)
             awaited = time.perf_counter()
             step = land(begun.flight, self.taps)
         else:
@@ -168,7 +167,8 @@ class Job:
         self._begun = None
         landed = time.perf_counter()
         emitted = step.accepted.tokens
-        ending = cut(self.rules, start - seq.prompt_length, self.held, emitted, self._read)
+        read = self._decode if self.rules.stop_strings else self._read_later
+        ending = cut(self.rules, start - seq.prompt_length, self.held, emitted, read)
         kept = emitted[: ending.kept]
         self.held = ending.held
         self._cut_by_string = ending.reason == "stop" and kept[-1] not in self.rules.stop_ids
@@ -213,11 +213,13 @@ class Job:
         for work in self._unhurried:
             work(self.seq)
 
-    def _look_ahead(self, begun: _Begun, steps: StaticStep) -> None:
+    def _look_ahead(self, begun: _Begun, flight: Flight) -> None:
         """While the device works still: what the next step needs, if this one goes as may be expected."""
-        if steps.is_busy():
-            ends = self.rules.stop_ids
-            self._foresight.look(self.seq, begun.draft, begun.launched, ends, self._longest_draft, steps.is_busy)
+        is_busy, ends, draft = flight.steps.is_busy, self.rules.stop_ids, begun.draft
+        if is_busy():
+            self._foresight.look(self.seq, draft, begun.launched, ends, self._longest_draft, is_busy)
+        if is_busy():
+            flight.steps.rehearse(flight, self.seq.tokens[-1], draft, self.sampling)
 
     def _longest_draft(self, length: int) -> int:
         """Behind so many tokens. k drafts emit up to k + 1 tokens and take k + 1 positions."""

@@ -75,6 +75,7 @@ class StaticStep(Passes[int, Kind]):
         self._tapped = model.new_taps(LONGEST_READ, taps)
         table = len(model.new_cache().table)
         self.inputs = StepInputs(table, self._pool.page_size, self._pool.dummy, model.device)
+        self._unused = StepInputs(table, self._pool.page_size, self._pool.dummy, torch.device("cpu"))
         on_gpu = model.device.type == "cuda"
         self._record = torch.zeros(2 + 2 * LONGEST_STEP, dtype=torch.int32, pin_memory=on_gpu)
         self._record_words = self._record.numpy()
@@ -147,12 +148,11 @@ class StaticStep(Passes[int, Kind]):
         """The first half of `step`: launches it. The cache's length does not move until `end`, and nobody else writes
         behind it. Every flight is ended or abandoned; others may begin before that, and then it waits for this one."""
         self._land()
-        start, rows, parents = cache.length, draft.size + 1, draft.parents
-        widths = WIDTHS if parents is None else TREE_WIDTHS
-        width = widths[bisect_left(widths, rows)]
+        start, parents = cache.length, draft.parents
+        width = _width_of(draft)
         flight = Flight(self, cache, start, width, parents is not None)
         try:
-            cache.hold(rows)
+            cache.hold(draft.size + 1)
             self.inputs.write(cache, (newest,), width, sampling, draft.tokens.cpu().numpy())
             if parents is not None:
                 self.inputs.write_tree(parents.tolist(), width)
@@ -190,6 +190,14 @@ class StaticStep(Passes[int, Kind]):
             self.abandon(flight)
             raise
         return path, emitted, kept
+
+    def rehearse(self, flight: Flight, newest: int, draft: Draft, sampling: SamplingParams) -> None:
+        """Writes a step's inputs again, where nobody reads them. What the host does right after a wait takes twice the
+        time if it did other things before; done once in vain while the device works, it is fast when it counts."""
+        tokens = draft.tokens.cpu().numpy()
+        self._unused.write(flight.cache, (newest,), flight.width, sampling, tokens)
+        if draft.parents is not None:
+            self._unused.write_tree(draft.parents.tolist(), flight.width)
 
     def abandon(self, flight: Flight) -> None:
         """The cache is as before the flight. Idempotent, and harmless before any step of the cache that follows."""
@@ -240,6 +248,12 @@ class StaticStep(Passes[int, Kind]):
             if tapped is not None:  # what the record says behind the accepted rows means nothing
                 tapped[1:] = tapped[record[2 + width : -1].clamp(0, width - 1)]
         self._record[: len(record)].copy_(record, non_blocking=True)
+
+
+def _width_of(draft: Draft) -> int:
+    """Rows of the step that verifies it."""
+    widths = WIDTHS if draft.parents is None else TREE_WIDTHS
+    return widths[bisect_left(widths, draft.size + 1)]
 
 
 def keep_path(pool: PagePool, slots: Tensor, record: Tensor) -> None:

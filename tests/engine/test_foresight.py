@@ -1,7 +1,9 @@
 """Drafts made while the device works: the same ones, whatever was foreseen, and nothing of what did not come."""
 
+import gc
 import inspect
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -210,7 +212,7 @@ def test_an_interrupt_anywhere_in_it_leaves_all_as_told(model: Qwen3) -> None:
     truth = tokens_of(generate(model, PROMPT, max_tokens=30, stop_ids=NEVER))
     total, at = 1, 0
     while at < total:
-        at += 7
+        at += 19
         lines = 0
 
         def trace(frame: FrameType, kind: str, _: object, at: int = at) -> Any:
@@ -234,7 +236,7 @@ def test_an_interrupt_anywhere_in_it_leaves_all_as_told(model: Qwen3) -> None:
                 told += event.tokens if isinstance(event, StepDone) else []
             total = lines
         except KeyboardInterrupt:
-            total += 7
+            total += 19
         finally:
             sys.settrace(previous)
             events.close()
@@ -242,7 +244,7 @@ def test_an_interrupt_anywhere_in_it_leaves_all_as_told(model: Qwen3) -> None:
         assert_fresh(model, cache, [*PROMPT, *told][:-1] if told else PROMPT[: cache.length])
         assert source._index.tokens[source._base :] == [*PROMPT, *told][: source.state]
         cache.free()
-    assert at > 200
+    assert at > 1000
 
 
 def test_nothing_is_foreseen_where_the_device_is_done_or_somebody_cannot_branch(tokenizer: Tokenizer) -> None:
@@ -260,3 +262,17 @@ def test_nothing_is_foreseen_where_the_device_is_done_or_somebody_cannot_branch(
         ahead.look(seq, draft, 0.0, NEVER, lambda length: 100, lambda: True)
         assert not ahead.meet([4, 5])
         assert ahead.take(seq, 100) is None
+
+
+def test_a_job_that_is_over_holds_on_to_nobody(model: Qwen3) -> None:
+    """Drafters give back what they hold when they go, and a collector may come much later."""
+    gc.disable()
+    try:
+        policy = lookup(PROMPT)
+        gone = weakref.ref(policy.proposers[0])
+        for options in ({}, {"stop_ids": NEVER}):
+            tokens_of(generate(model, PROMPT, max_tokens=20, speculative=policy, **options))
+        del policy
+        assert gone() is None
+    finally:
+        gc.enable()
