@@ -3,7 +3,6 @@
 from array import array
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import chain, repeat
 from operator import neg
 
 import torch
@@ -26,7 +25,6 @@ class _Branch:
     rank: int
     evidence: int
     tokens: list[int]
-    minus: list[float]  # the chance of each node's whole path, falling; below 0, so that they ascend
     above: "_Branch | None"
     at: int
     first: int
@@ -41,86 +39,79 @@ class PrefixTree:
         self._acceptance = acceptance
         self._depth = depth
         self._branches: list[_Branch] = []
+        self._firsts: list[int] = []  # of each branch
         self._forks: dict[int, list[_Branch]] = {-1: []}  # by a branch's `first`, -1 the root: what begins below it
-        self._size = 0
+        # By node: its token, its parent (-1: the root), and the chance of its whole path, below 0 so that they ascend.
+        self._tokens: list[int] = []
+        self._parents: list[int] = []
+        self._minus: list[float] = []
 
     def add(self, tokens: list[int], name: str, evidence: int) -> None:
         """Add a continuation. What of it is there already keeps the greater chance of the two."""
         length = min(len(tokens), self._depth)
         survival = self._acceptance.survival(f"{name}/0", evidence, self._depth)
         above: _Branch | None = None
-        at, forks, done = -1, self._forks[-1], 0
+        at, forks, done, minus = -1, self._forks[-1], 0, self._minus
         while done < length and (into := _branch_to(forks, above, at, tokens[done])) is not None:
             branch, place = into, at + 1 if into is above else 0
             same = _common(branch.tokens, place, tokens, done, length)
-            minus = branch.minus
-            minus[place : place + same] = map(min, minus[place : place + same], map(neg, survival[done : done + same]))
+            begin = branch.first + place
+            minus[begin : begin + same] = map(min, minus[begin : begin + same], map(neg, survival[done : done + same]))
             done += same
             above, at, forks = branch, place + same - 1, self._forks[branch.first]
         if done == length:
             return
-        rank, reached = len(forks), -1.0
+        rank, reached, parent = len(forks), -1.0, -1
         if above is not None:
             rank = [fork.at for fork in forks].count(at) + (at + 1 < len(above.tokens))  # the branch itself goes on
-            reached = above.minus[at]
+            parent = above.first + at
+            reached = minus[parent]
         least = reached
         if rank:  # seldom right, but if its first token is, the others are like those of a first branch
             rank = min(rank, _RANKS - 1)
             reached *= self._acceptance.survival(f"{name}/{rank}", evidence, 1)[0] / max(survival[0], 1e-9)
-        fresh = tokens[done:length]
-        minus = [reached * alive for alive in survival[: length - done]]
-        if minus[0] < least:  # whatever is rounded
-            minus = [max(least, each) for each in minus]
-        branch = _Branch(name, rank, evidence, fresh, minus, above, at, self._size, done)
-        self._size += length - done
+        fresh, first = tokens[done:length], len(minus)
+        chances = [reached * alive for alive in survival[: length - done]]
+        if chances[0] < least:  # whatever is rounded
+            chances = [max(least, each) for each in chances]
+        branch = _Branch(name, rank, evidence, fresh, above, at, first, done)
+        minus += chances
+        self._tokens += fresh
+        self._parents += [parent, *range(first, first + length - done - 1)]
         self._branches.append(branch)
-        self._forks[branch.first] = []
+        self._firsts.append(first)
+        self._forks[first] = []
         forks.append(branch)
 
     def best(self, budget: int, evidence: int = 0) -> Draft:
         """The `budget` nodes of greatest chance, a share of them the likeliest guess's; a chain where they are one."""
-        # No node is likelier than its parent, and of equals the parent comes first: the sorted head is a tree.
-        border = 0.0  # the chance of the last that has a place, below 0
-        if self._size > budget:
-            border = sorted(chain.from_iterable([branch.minus for branch in self._branches]))[budget - 1]
-        nodes: list[tuple[float, int, int, _Branch]] = []
-        for branch in self._branches:
-            if count := bisect_right(branch.minus, border):
-                numbers = range(branch.first, branch.first + count)
-                nodes.extend(zip(branch.minus[:count], numbers, range(count), repeat(branch)))
-        nodes.sort()  # the greatest chance first; of equals, the node that came first
+        # No node is likelier than its parent, and of equals the one that came first is the parent: the head is a tree.
+        minus, chance = self._minus, self._minus.__getitem__
+        nodes = sorted(range(len(minus)), key=chance)
+        cut = len(nodes) > budget
         del nodes[budget:]
-        if nodes:
-            main = nodes[0][3]
+        if cut:
+            main = self._branches[bisect_right(self._firsts, nodes[0]) - 1]
             kept = min(len(main.tokens), int(_MAIN * budget))
-            if sum(branch is main for _, _, _, branch in nodes) < kept:
-                others = [node for node in nodes if node[3] is not main][: budget - kept]
-                numbers = range(main.first, main.first + kept)
-                nodes = sorted([*zip(main.minus[:kept], numbers, range(kept), repeat(main)), *others])
-        index = {number: place for place, (_, number, _, _) in enumerate(nodes)}
-        tokens, parents = list[int](), list[int]()
-        for _, number, place, branch in nodes:
-            tokens.append(branch.tokens[place])
-            if place:
-                parents.append(index[number - 1])
-            else:
-                parents.append(-1 if branch.above is None else index[branch.above.first + branch.at])
+            last = main.first + len(main.tokens)
+            others = [node for node in nodes if not main.first <= node < last]
+            if len(nodes) - len(others) < kept:
+                nodes = sorted([*range(main.first, main.first + kept), *others[: budget - kept]])
+                nodes.sort(key=chance)
+        places = dict(zip(nodes, range(len(nodes)), strict=True))
+        places[-1] = -1
+        parents = [places[parent] for parent in map(self._parents.__getitem__, nodes)]
         is_chain = parents == list(range(-1, len(nodes) - 1))
         return Draft(
-            _words(tokens),
+            _words([self._tokens[node] for node in nodes]),
             None if is_chain else _words(parents),
             evidence=evidence,
-            chances=tuple([-minus for minus, _, _, _ in nodes]),
+            chances=tuple(map(neg, map(chance, nodes))),
         )
 
     def nodes(self) -> list[tuple[int, int, float]]:
         """Token, parent (-1: the root) and chance of every node, by their numbers."""
-        out: list[tuple[int, int, float]] = []
-        for branch in self._branches:
-            parent = -1 if branch.above is None else branch.above.first + branch.at
-            parents = [parent, *range(branch.first, branch.first + len(branch.tokens) - 1)]
-            out.extend(zip(branch.tokens, parents, map(neg, branch.minus), strict=True))
-        return out
+        return list(zip(self._tokens, self._parents, map(neg, self._minus), strict=True))
 
     def teach(self, emitted: list[int]) -> None:
         """Records how far each branch held that starts at a node of the path that was emitted."""
