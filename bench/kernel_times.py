@@ -2,24 +2,22 @@
 
 import functools
 import itertools
-from dataclasses import replace
 
 import torch
 from kernel_model import HEADS, LAYERS, PAGE, SIZE, Model, graph_us, say, tried
 from torch import Tensor
 
-from specd.engine.kernels import attention, cuda
+from specd.engine.kernels import attention
 from specd.engine.kernels.cuda import CudaOps
 from specd.engine.kernels.lanes import as_lanes
 
 PLANS = {  # of attention, by rows: R, warps, stages
-    1: [(16, 4, 3), (16, 4, 5), (16, 2, 4)],
-    16: [(64, 4, 3), (64, 4, 5)],
-    64: [(64, 4, 2), (64, 4, 4), (128, 8, 3)],
-    128: [(64, 4, 2), (64, 4, 4), (128, 8, 3)],
+    1: [(16, 4, 3), (16, 4, 5)],
+    16: [(64, 4, 2), (64, 4, 5)],
+    64: [(64, 4, 2), (128, 8, 3)],
+    128: [(64, 4, 2), (128, 8, 3)],
 }
 WHOLES = [(64, 4, 2), (64, 4, 3), (128, 8, 2), (128, 8, 3)]  # the same of attention in one program
-EARLY = (0, 1, 2)
 
 
 def attention_times(model: Model) -> dict[str, float]:
@@ -40,9 +38,9 @@ def attention_times(model: Model) -> dict[str, float]:
                 found[f"{context} {rows} {plan}"] = graph_us(layers, 5) / LAYERS
         attention.plan = kept
         programs, many, whole = attention.PROGRAMS, attention.MANY, attention.WHOLE
-        for count in (132, 264, 640) if rows > 16 else ():
+        for count in (132, 400, 2048) if rows > 16 else ():
             with tried(("attention", context, rows, count)):
-                attention.PROGRAMS = dict.fromkeys((16, 64, 128), count)
+                attention.PROGRAMS = count
                 found[f"{context} {rows} programs {count}"] = graph_us(layers, 5) / LAYERS
         for plan in WHOLES if rows > 16 else ():
             with tried(("attention", context, rows, "whole", plan)):
@@ -68,15 +66,7 @@ def attention_times(model: Model) -> dict[str, float]:
 
 def step_times(model: Model) -> dict[str, float]:
     """Milliseconds of a whole step's forward pass and head, and without some of its parts."""
-    ops, found, kept = CudaOps(), {}, cuda.tile_for
-    x, base, rope, slots = model.inputs(1, 2048)
-    for early in EARLY:
-        cuda.tile_for = lambda *a, early=early, **k: replace(kept(*a, **k), early=early)
-        with tried(("step", early)):
-            ms = graph_us(lambda: model.step(ops, x, base, rope, slots)) / 1000
-            found[f"2048 1 early {early}"] = ms
-            say(f"step M 1, early {early}: {ms:.3f} ms")
-    cuda.tile_for = kept
+    ops, found = CudaOps(), {}
     for context, rows in [(2048, m) for m in (1, 2, 4, 8, 16, 32, 64, 128)] + [(16384, 1), (16384, 16)]:
         x, base, rope, slots = model.inputs(rows, context)
         with tried(("step", context, rows)):

@@ -10,14 +10,13 @@ reported and left out.
 import argparse
 import itertools
 import json
-from dataclasses import replace
 from typing import Any
 
 import kernel_checks
 import torch
 from kernel_builds import Job, build, jobs_of_checks, product
 from kernel_model import GROUPS, HEADS, HIDDEN, LAYERS, SIZE, WEIGHTS, Model, bandwidth, graph_us, say, tried
-from kernel_times import EARLY, PLANS, WHOLES, attention_times, step_times
+from kernel_times import PLANS, WHOLES, attention_times, step_times
 
 from specd.engine.kernels import cuda, linear_tma
 from specd.engine.kernels.linear import Tile
@@ -31,11 +30,9 @@ def chosen(name: str, rows: int) -> tuple[Tile, int]:
     """The tile and the splits that CudaOps takes."""
     columns, depth = WEIGHTS[name]
     gated = name == "gate_up"
-    if rows > linear_tma.FEW:
-        tile = linear_tma.tile_for(rows, columns, gated)
-    else:
-        tile = cuda.tile_for(rows, columns, depth, torch.bfloat16, gated)
-    return tile, 1 if name in ("gate_up", "head") else cuda.splits_for(columns, depth)
+    return linear_tma.tile_for(rows, columns, gated), 1 if name in ("gate_up", "head") else cuda.splits_for(
+        columns, depth
+    )
 
 
 def shared(job: Job) -> Job:
@@ -49,6 +46,7 @@ def candidates(name: str, rows: int) -> list[Tile]:
     matrices = 2 if name == "gate_up" else 1
     if rows > 128:
         sizes = [(128, 128, 64), (128, 256, 64), (256, 128, 64), (128, 64, 64), (64, 128, 64)]
+        sizes += [(64, linear_tma.WIDE_TILE, 64)] * (matrices == 1)
     else:
         bm = max(16, rows)
         sizes = [(bm, bn, bk) for bn in (64, 128, 256) for bk in (64, 128)]
@@ -79,7 +77,7 @@ def sweep(model: Model, jobs: list[Job], read: float) -> dict[str, Any]:
         line = f"{name:8s} S{splits} M{rows:<5d} {us:8.2f} us  floor {nbytes / read / 1e6:7.2f}"
         line += f" {nbytes / us / 1e3:6.0f} GB/s"
         line += f" {flop / us / 1e6:5.0f} TFLOP/s" if rows > 128 else ""
-        short = [f"{t.bn}/{t.bk}/{t.stages}/{t.warps}/{t.early}:{u:.1f}" for u, t in measured[:4]]
+        short = [f"{t.bn}/{t.bk}/{t.stages}/{t.warps}:{u:.1f}" for u, t in measured[:4]]
         say(line, " ".join(short))
         found[f"{name} {splits} {rows}"] = [[u, vars(t)] for u, t in measured]
     return found
@@ -113,9 +111,6 @@ def main() -> None:
     if "step" in parts:
         for name, rows in itertools.product(WEIGHTS, (1, 32, 64, 128, 2048)):
             jobs.append(("tile", name, *WEIGHTS[name], rows, *chosen(name, rows)))
-        for name, early in itertools.product(WEIGHTS, EARLY):
-            tile, splits = chosen(name, 1)
-            jobs.append(("tile", name, *WEIGHTS[name], 1, replace(tile, early=early), splits))
         jobs += [("small", HIDDEN, HEADS, GROUPS, SIZE, torch.bfloat16, p, 1) for p in (1, 2, 3, 4, 6)]
     failed = build(list(dict.fromkeys(jobs)), say)
     tiles = [job for job in tiles if shared(job) not in failed]

@@ -1,7 +1,7 @@
 """Paged attention whose splits over the keys depend on positions alone, never on the number of rows or of keys.
 
 The rows of all query heads that share a key/value head are one tile, so keys and values are read once for all of them.
-Every path below runs `attend` and `merge` of attention_tile.py in the same order for a row:
+Every path below runs `attend` of attention_tile.py and `merge` of attention_merge.py in the same order for a row:
 
 - up to 256 rows: `partial_kernel` (a program a split), then `merge_kernel`; for few rows the last program of a tile
   merges in place of it, which saves a launch a layer;
@@ -10,39 +10,45 @@ Every path below runs `attend` and `merge` of attention_tile.py in the same orde
   on with the last blocks, row by row, where place j of a row's list of visible rows is depth j, as in a chain; it
   merges too.
 
+Where the device has a tensor memory accelerator, blocks that all rows of a tile see come by descriptor. The blocks at
+the end, of which some rows see a part, and what no descriptor can hold, are loaded under a mask.
+
 `base`, the table and a tree's lists are read before the kernel before has ended (see launch.py): no kernel of the same
 chain may write them.
 """
+
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.tools.tensor_descriptor import TensorDescriptor
 
+from specd.engine.kernels.attention_merge import merge, merge_kernel, merged
 from specd.engine.kernels.attention_tile import (
+    BLOCK,
     KEYS,
-    attend_blocks,
-    merge,
-    merged,
+    attend_split,
     queries,
     split_at,
     split_start,
     splits_of,
 )
 from specd.engine.kernels.attention_tree import tail_kernel
-from specd.engine.kernels.launch import options, start, trigger
+from specd.engine.kernels.launch import knows_tma, options, start, trigger
 
 MANY = 256  # rows; whole_kernel takes more
-WHOLE = (128, 8, 3)  # its R, warps and stages
-PROGRAMS = {16: 320, 64: 320, 128: 132}  # wanted of partial_kernel, by R; more than a tile's splits are not of use
+WHOLE = (64, 4, 3)  # its R, warps and stages: two programs a multiprocessor, so that one computes while one waits
+PROGRAMS = 264  # of partial_kernel that run at once, two a multiprocessor
 
 
 @triton.jit(do_not_specialize=["rows", "pages"])
 def partial_kernel(
-    q_ptr, k_ptr, v_ptr, table_ptr, base_ptr, stop_ptr, spans_ptr, acc_ptr, state_ptr, ended_ptr, out_ptr, rows, pages,
-    MODE: tl.constexpr, MERGES: tl.constexpr, PAGE: tl.constexpr, GROUP: tl.constexpr, GROUPS: tl.constexpr,
-    D: tl.constexpr, BD: tl.constexpr, R: tl.constexpr, SCALE: tl.constexpr, STAGES: tl.constexpr,
-    PDL: tl.constexpr, WIDE: tl.constexpr,
+    q_ptr, k_ptr, v_ptr, k_desc, v_desc, table_ptr, base_ptr, stop_ptr, spans_ptr, acc_ptr, state_ptr, ended_ptr,
+    out_ptr, rows, pages, MODE: tl.constexpr, TMA: tl.constexpr, MERGES: tl.constexpr, LINES: tl.constexpr,
+    PAGE: tl.constexpr, GROUP: tl.constexpr, GROUPS: tl.constexpr, D: tl.constexpr, BD: tl.constexpr, R: tl.constexpr,
+    SCALE: tl.constexpr, STAGES: tl.constexpr, TAIL: tl.constexpr, PDL: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Every n-th split (n programs) of a tile of rows -> acc [S, rows x HEADS, D], state [S, rows x HEADS, 2] float32.
 
@@ -72,17 +78,23 @@ def partial_kernel(
             high = tl.minimum(high, tl.load(spans_ptr + 2 * row + 1, mask=exists, other=0).to(tl.int32))
     lane = tl.arange(0, BD)
     inside = exists[:, None] & (lane < D)[None, :]
-    for split in range(tl.program_id(1), split_at(last - 1) + 1, tl.num_programs(1)):
+    count = split_at(last - 1) + 1
+    for index in range(tl.program_id(1), count, tl.num_programs(1)):
+        split = (2 * count - 2 - index) % count  # the longest first; the newest, which may be short, last
         first = split_start(split)
         end = tl.minimum(split_start(split + 1), last)
         if MODE == "span" or MODE == "spans":
             first = tl.maximum(first, base // KEYS * KEYS)
-        top = tl.full([R], float("-inf"), tl.float32)
-        norm = tl.zeros([R], tl.float32)
-        acc = tl.zeros([R, BD], tl.float32)
-        top, norm, acc = attend_blocks(
-            q, low, high, first, end, top, norm, acc, k_ptr, v_ptr, table_ptr, pages, group,
-            True, PAGE, GROUPS, D, BD, SCALE, STAGES, WIDE,
+        whole = first
+        if MODE == "tree":
+            whole = tl.maximum(first, end)
+        elif MODE == "chain":
+            whole = tl.maximum(first, tl.minimum(end, base + tile * R // GROUP + 1) // KEYS * KEYS)
+        elif MODE == "span" and first >= base:
+            whole = tl.maximum(first, end // KEYS * KEYS)
+        top, norm, acc = attend_split(
+            q, low, high, first, whole, end, k_ptr, v_ptr, k_desc, v_desc, table_ptr, pages, group,
+            TMA, PAGE, GROUPS, D, BD, R, SCALE, STAGES, TAIL, WIDE,
         )  # fmt: skip
         place = line.to(tl.int64) + split * rows * HEADS
         tl.store(acc_ptr + place[:, None] * D + lane[None, :], acc, mask=inside)
@@ -95,50 +107,22 @@ def partial_kernel(
             begin = split_at(base)
             if MODE == "chain":
                 begin = 0
-            top, norm, acc = merged(
-                acc_ptr, state_ptr, line, exists, inside, begin, split_at(last - 1) + 1, rows * HEADS, D, BD, R
+            few = tile * R + tl.arange(0, LINES)  # as many lines as there are, and no layout for more
+            places = few // GROUP * HEADS + group * GROUP + few % GROUP
+            known = few // GROUP < rows
+            mask = known[:, None] & (lane < D)[None, :]
+            _, sums, mixed = merged(
+                acc_ptr, state_ptr, places, known, mask, begin, count, rows * HEADS, D, BD, LINES, 128 // LINES
             )
-            out = acc / tl.where(norm == 0.0, 1.0, norm)[:, None]
-            tl.store(out_ptr + line[:, None] * D + lane[None, :], out.to(out_ptr.dtype.element_ty), mask=inside)
-
-
-@triton.jit(do_not_specialize=["rows"])
-def merge_kernel(
-    acc_ptr, state_ptr, base_ptr, stop_ptr, out_ptr, rows,
-    MODE: tl.constexpr, HEADS: tl.constexpr, D: tl.constexpr, BD: tl.constexpr, CHUNK: tl.constexpr,
-    PDL: tl.constexpr, WIDE: tl.constexpr,
-):  # fmt: skip
-    """One row and query head: its splits merged in order -> out [rows x HEADS, D]."""
-    trigger(PDL)
-    line = tl.program_id(0)
-    lane = tl.arange(0, BD)
-    base = tl.load(base_ptr)
-    start(PDL)
-    begin = 0
-    if MODE == "chain":
-        end = split_at(base + line // HEADS) + 1
-    else:
-        begin = split_at(base)
-        end = split_at(tl.load(stop_ptr) - 1) + 1
-    top = float("-inf")
-    norm = 0.0
-    acc = tl.zeros([BD], tl.float32)
-    for chunk in range(begin, end, CHUNK):
-        for index in tl.static_range(CHUNK):
-            place = line.to(tl.int64) + (chunk + index) * rows * HEADS
-            one_top = tl.load(state_ptr + place * 2, mask=chunk + index < end, other=float("-inf"))
-            one_norm = tl.load(state_ptr + place * 2 + 1, mask=chunk + index < end, other=0.0)
-            one_acc = tl.load(acc_ptr + place * D + lane, mask=(lane < D) & (chunk + index < end), other=0.0)
-            top, norm, acc = merge(top, norm, acc, one_top, one_norm, one_acc, False)
-    out = acc / tl.where(norm == 0.0, 1.0, norm)
-    tl.store(out_ptr + line * D + lane, out.to(out_ptr.dtype.element_ty), mask=lane < D)
+            mixed = mixed / tl.where(sums == 0.0, 1.0, sums)[:, None]
+            tl.store(out_ptr + places[:, None] * D + lane[None, :], mixed.to(out_ptr.dtype.element_ty), mask=mask)
 
 
 @triton.jit(do_not_specialize=["rows", "pages"])
 def whole_kernel(
-    q_ptr, k_ptr, v_ptr, table_ptr, base_ptr, out_ptr, rows, pages,
-    PAGE: tl.constexpr, GROUP: tl.constexpr, GROUPS: tl.constexpr, D: tl.constexpr, BD: tl.constexpr, R: tl.constexpr,
-    SCALE: tl.constexpr, STAGES: tl.constexpr, PDL: tl.constexpr, WIDE: tl.constexpr,
+    q_ptr, k_ptr, v_ptr, k_desc, v_desc, table_ptr, base_ptr, out_ptr, rows, pages,
+    TMA: tl.constexpr, PAGE: tl.constexpr, GROUP: tl.constexpr, GROUPS: tl.constexpr, D: tl.constexpr, BD: tl.constexpr,
+    R: tl.constexpr, SCALE: tl.constexpr, STAGES: tl.constexpr, PDL: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """A tile of rows of a chain, all its splits in order: what partial_kernel and merge_kernel compute, bit for bit."""
     trigger(PDL)
@@ -155,18 +139,11 @@ def whole_kernel(
     norm = tl.zeros([R], tl.float32)
     acc = tl.zeros([R, BD], tl.float32)
     for split in range(split_at(last - 1) + 1):
-        one_top = tl.full([R], float("-inf"), tl.float32)
-        one_norm = tl.zeros([R], tl.float32)
-        one_acc = tl.zeros([R, BD], tl.float32)
         begin, end = split_start(split), tl.minimum(split_start(split + 1), last)
-        whole = tl.maximum(begin, tl.minimum(end, base + tile * R // GROUP + 1) // KEYS * KEYS)  # all rows see these
-        one_top, one_norm, one_acc = attend_blocks(
-            q, low, high, begin, whole, one_top, one_norm, one_acc, k_ptr, v_ptr, table_ptr, pages, group,
-            False, PAGE, GROUPS, D, BD, SCALE, STAGES, WIDE,
-        )  # fmt: skip
-        one_top, one_norm, one_acc = attend_blocks(
-            q, low, high, whole, end, one_top, one_norm, one_acc, k_ptr, v_ptr, table_ptr, pages, group,
-            True, PAGE, GROUPS, D, BD, SCALE, 1, WIDE,
+        whole = tl.maximum(begin, tl.minimum(end, base + tile * R // GROUP + 1) // KEYS * KEYS)
+        one_top, one_norm, one_acc = attend_split(
+            q, low, high, begin, whole, end, k_ptr, v_ptr, k_desc, v_desc, table_ptr, pages, group,
+            TMA, PAGE, GROUPS, D, BD, R, SCALE, STAGES, 1, WIDE,
         )  # fmt: skip
         top, norm, acc = merge(top, norm, acc, one_top, one_norm, one_acc, True)
     out = acc / tl.where(norm == 0.0, 1.0, norm)[:, None]
@@ -181,7 +158,18 @@ def plan(rows: int, dtype: torch.dtype) -> tuple[int, int, int]:
         return (16, 4, 2) if rows <= 16 else (32, 4, 2)
     if rows <= 16:
         return 16, 4, 4
-    return (64, 4, 3) if rows <= 128 else (128, 8, 3)
+    return 64, 4, 3
+
+
+def descriptors(k_cache: Tensor, v_cache: Tensor, page: int) -> tuple[Any, Any]:
+    """Descriptors of the caches [slots, G, D] for blocks of keys of one head, where the device knows them, a block lies
+    in one page and the sizes fit; the caches themselves elsewhere."""
+    slots, groups, size = k_cache.shape
+    fits = page % BLOCK == 0 and size == triton.next_power_of_2(size) and k_cache.element_size() == 2
+    if not (fits and size >= 16 and knows_tma()):
+        return k_cache, v_cache
+    shape, block = [slots, groups * size], [BLOCK, size]
+    return tuple(TensorDescriptor(c, shape, [groups * size, 1], block) for c in (k_cache, v_cache))
 
 
 def _scale(size: int) -> float:
@@ -202,12 +190,16 @@ def _split_attention(
     tile, warps, stages = plan(rows * per, q.dtype)
     block = triton.next_power_of_2(size)
     tiles = triton.cdiv(rows * per, tile) * groups
-    programs = max(1, min(splits, 48, PROGRAMS.get(tile, 320) // tiles))
+    programs = min(splits, 48 if tiles <= 32 else max(1, PROGRAMS // tiles))
     merges = mode != "tree" and ended is not None and tile == 16 and tiles <= len(ended)
+    lines = min(tile, max(8, triton.next_power_of_2(rows * per)))
+    k_desc, v_desc = descriptors(k_cache, v_cache, page)
+    tma = k_desc is not k_cache
     partial_kernel[(tiles, programs)](
-        q, k_cache, v_cache, table, base, stop, extra, acc, state, base if ended is None else ended, out, rows,
-        table.shape[0], MODE=mode, MERGES=merges, PAGE=page, GROUP=per, GROUPS=groups, D=size, BD=block, R=tile,
-        SCALE=_scale(size), STAGES=stages, **options(warps),
+        q, k_cache, v_cache, k_desc, v_desc, table, base, stop, extra, acc, state, base if ended is None else ended,
+        out, rows, table.shape[0], MODE=mode, TMA=tma, MERGES=merges, LINES=lines if merges else tile, PAGE=page,
+        GROUP=per, GROUPS=groups, D=size, BD=block, R=tile, SCALE=_scale(size), STAGES=stages,
+        TAIL=1 if tma else stages, **options(warps),
     )  # fmt: skip
     if mode == "tree":
         tail_kernel[(rows, groups)](
@@ -238,10 +230,11 @@ def attention(
     out = torch.empty_like(q)
     per = heads // groups
     tile, warps, stages = (32, 4, 2) if q.dtype == torch.float32 else WHOLE
+    k_desc, v_desc = descriptors(k_cache, v_cache, page)
     whole_kernel[(triton.cdiv(rows * per, tile) * groups,)](
-        q, k_cache, v_cache, table, base, out, rows, table.shape[0],
-        PAGE=page, GROUP=per, GROUPS=groups, D=size, BD=triton.next_power_of_2(size), R=tile, SCALE=_scale(size),
-        STAGES=stages, **options(warps),
+        q, k_cache, v_cache, k_desc, v_desc, table, base, out, rows, table.shape[0],
+        TMA=k_desc is not k_cache, PAGE=page, GROUP=per, GROUPS=groups, D=size, BD=triton.next_power_of_2(size),
+        R=tile, SCALE=_scale(size), STAGES=stages, **options(warps),
     )  # fmt: skip
     return out
 

@@ -10,7 +10,8 @@ import triton.language as tl
 from specd.engine.kernels.launch import constant
 
 _SMALL, _KNEE, _LARGE = 256, 4096, 512
-KEYS = constant(64)  # of a block
+BLOCK = 64
+KEYS = constant(BLOCK)  # of a block
 SMALL = constant(_SMALL)  # keys of a split among the first KNEE positions
 KNEE = constant(_KNEE)
 LARGE = constant(_LARGE)  # keys of a split beyond
@@ -51,6 +52,15 @@ def cache_rows(table_ptr, pages, position, PAGE: tl.constexpr):
 
 
 @triton.jit
+def _total(x):
+    """The sum of each row of x [R, 64], by pairs: no layout of a tile changes the order."""
+    x = tl.sum(tl.reshape(x, [x.shape[0], 2, 2, 2, 2, 2, 2]), axis=6)
+    for _ in tl.static_range(5):  # from the bit of a column that a thread holds to those of its neighbours
+        x = tl.sum(x, axis=1)
+    return x
+
+
+@triton.jit
 def attend(q, k, v, seen, top, norm, acc, SCALE: tl.constexpr, KB: tl.constexpr, MASKED: tl.constexpr):
     """Takes a block of keys into a running softmax in base 2. q [R, D], k and v [KB, D]; MASKED: only those seen
     [R, KB]. top [R] is the largest score so far, norm [R] the sum of weights, acc [R, D] the weighted sum of values."""
@@ -62,51 +72,10 @@ def attend(q, k, v, seen, top, norm, acc, SCALE: tl.constexpr, KB: tl.constexpr,
     weights = tl.exp2(
         tl.fma(scores, tl.full(scores.shape, SCALE, tl.float32), (-base)[:, None] + tl.zeros_like(scores))
     )
-    weights = weights.to(v.dtype)
     shrink = tl.exp2(top - base)
-    # The sum by the matrix unit, in the order of the product with the values: no layout of a tile changes it.
-    ones = tl.full([KB, 16], 1.0, v.dtype)
-    norm = tl.fma(norm, shrink, tl.max(tl.dot(weights, ones, input_precision="ieee"), axis=1))
-    acc = tl.dot(weights, v, acc * shrink[:, None], input_precision="ieee")
+    acc = tl.dot(weights.to(v.dtype), v, acc * shrink[:, None], input_precision="ieee")
+    norm = tl.fma(norm, shrink, _total(weights))  # while the product runs
     return higher, norm, acc
-
-
-@triton.jit
-def merge(top, norm, acc, other_top, other_norm, other_acc, COLUMNS: tl.constexpr):
-    """Takes the next split's result into the sum of those before."""
-    higher = tl.maximum(top, other_top)
-    base = tl.where(higher == float("-inf"), 0.0, higher)
-    left, right = tl.exp2(top - base), tl.exp2(other_top - base)
-    norm = tl.fma(norm, left, other_norm * right)
-    if COLUMNS:
-        acc = tl.fma(acc, left[:, None] + tl.zeros_like(acc), other_acc * right[:, None])
-    else:
-        acc = tl.fma(acc, left + tl.zeros_like(acc), other_acc * right)
-    return higher, norm, acc
-
-
-@triton.jit
-def merged(
-    acc_ptr, state_ptr, line, exists, inside, begin, end, lines,
-    D: tl.constexpr, BD: tl.constexpr, R: tl.constexpr, CHUNK: tl.constexpr = 8,
-):  # fmt: skip
-    """Splits begin..end-1 of the lines [R] of a tile, of acc [S, lines, D] and state [S, lines, 2], merged in order ->
-    top [R], norm [R] and acc [R, BD]. Other programs may have written them: they do not come from the L1 cache."""
-    top = tl.full([R], float("-inf"), tl.float32)
-    norm = tl.zeros([R], tl.float32)
-    acc = tl.zeros([R, BD], tl.float32)
-    lane = tl.arange(0, BD)
-    for chunk in range(begin, end, CHUNK):
-        for index in tl.static_range(CHUNK):  # their loads are all under way at once
-            split = chunk + index
-            place = line.to(tl.int64) + split * lines
-            one_top = tl.load(state_ptr + place * 2, exists & (split < end), float("-inf"), cache_modifier=".cg")
-            one_norm = tl.load(state_ptr + place * 2 + 1, exists & (split < end), 0.0, cache_modifier=".cg")
-            one_acc = tl.load(
-                acc_ptr + place[:, None] * D + lane[None, :], inside & (split < end), 0.0, cache_modifier=".cg"
-            )
-            top, norm, acc = merge(top, norm, acc, one_top, one_norm, one_acc, True)
-    return top, norm, acc
 
 
 @triton.jit
@@ -161,3 +130,33 @@ def attend_blocks(
         seen = (position[None, :] >= low[:, None]) & (position[None, :] < high[:, None])
         top, norm, acc = attend(q, k, v, seen, top, norm, acc, SCALE, KEYS, MASKED)
     return top, norm, acc
+
+
+@triton.jit
+def attend_split(
+    q, low, high, first, whole, last, k_ptr, v_ptr, k_desc, v_desc, table_ptr, pages, group,
+    TMA: tl.constexpr, PAGE: tl.constexpr, GROUPS: tl.constexpr, D: tl.constexpr, BD: tl.constexpr, R: tl.constexpr,
+    SCALE: tl.constexpr, STAGES: tl.constexpr, TAIL: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """One split, as attend_blocks: positions first..last-1, of which all rows see those before `whole` (a block's
+    start). TMA: those come by descriptors of the caches [slots, GROUPS x D], which know no mask: what lies behind the
+    last position is never read by them, since it may be anything. TAIL: stages of the rest."""
+    top = tl.full([R], float("-inf"), tl.float32)
+    norm = tl.zeros([R], tl.float32)
+    acc = tl.zeros([R, BD], tl.float32)
+    if TMA:
+        for begin in tl.range(first, whole, KEYS, num_stages=STAGES):
+            slot = _page(table_ptr, begin // PAGE, WIDE) * PAGE + begin % PAGE
+            k, v = k_desc.load([slot, group * D]), v_desc.load([slot, group * D])
+            if WIDE:
+                k, v = k.to(tl.float32), v.to(tl.float32)
+            top, norm, acc = attend(q, k, v, 0, top, norm, acc, SCALE, KEYS, False)
+    else:
+        top, norm, acc = attend_blocks(
+            q, low, high, first, whole, top, norm, acc, k_ptr, v_ptr, table_ptr, pages, group,
+            False, PAGE, GROUPS, D, BD, SCALE, STAGES, WIDE,
+        )  # fmt: skip
+    return attend_blocks(
+        q, low, high, whole, last, top, norm, acc, k_ptr, v_ptr, table_ptr, pages, group,
+        True, PAGE, GROUPS, D, BD, SCALE, TAIL, WIDE,
+    )  # fmt: skip

@@ -3,7 +3,8 @@
 import triton
 import triton.language as tl
 
-from specd.engine.kernels.attention_tile import KEYS, attend, cache_rows, cells, merge, merged, split_at, split_start
+from specd.engine.kernels.attention_merge import merge, merged
+from specd.engine.kernels.attention_tile import KEYS, attend, cache_rows, cells, split_at, split_start
 from specd.engine.kernels.launch import start, trigger
 
 
@@ -34,7 +35,7 @@ def tail_kernel(
         q = q.to(tl.float32)
     shared = base // KEYS * KEYS
     first = split_at(shared)
-    total_top, total_norm, total = merged(acc_ptr, state_ptr, line, exists, mask, 0, first, rows * HEADS, D, BD, R)
+    total_top, total_norm, total = merged(acc_ptr, state_ptr, line, exists, mask, 0, first, rows * HEADS, D, BD, R, 8)
     for split in range(first, split_at(base + rows - 1) + 1):
         begin = split_start(split)
         place = line.to(tl.int64) + split * rows * HEADS

@@ -49,7 +49,7 @@ def linear_kernel(
     N: tl.constexpr, K: tl.constexpr, IN_ORDER: tl.constexpr, GATED: tl.constexpr, BIAS: tl.constexpr,
     PARTIAL: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr,
-    EARLY: tl.constexpr, PDL: tl.constexpr, WIDE: tl.constexpr,
+    PDL: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """One tile of BN weight rows (GATED: of gate and of up) and BM rows of x; one of `splits` splits of K, or IN_ORDER
     of them in order. out: [rows, N] in its own type, PARTIAL: float32 [splits, rows, N]. bias: in the first split."""
@@ -63,30 +63,11 @@ def linear_kernel(
     x_rows = x_ptr + (m * K)[:, None]
     row_seen = (m < rows)[:, None]
     first = split * split_k
-    # The first EARLY tiles of the weight are on their way before the kernel before has ended.
-    if EARLY >= 1:
-        w_0 = _load(w_rows, first, row_seen, K, BK, True, WIDE)
-        if GATED:
-            u_0 = _load(w_rows + N * K, first, row_seen, K, BK, True, WIDE)
-    if EARLY >= 2:
-        w_1 = _load(w_rows, first + BK, row_seen, K, BK, True, WIDE)
-        if GATED:
-            u_1 = _load(w_rows + N * K, first + BK, row_seen, K, BK, True, WIDE)
     start(PDL)
     acc = tl.zeros([BN, BM], tl.float32)
     up = tl.zeros([BN, BM], tl.float32)
-    if EARLY >= 1:
-        x = tl.trans(_load(x_rows, first, row_seen, K, BK, False, WIDE))
-        acc = tl.dot(w_0, x, acc, input_precision="ieee")
-        if GATED:
-            up = tl.dot(u_0, x, up, input_precision="ieee")
-    if EARLY >= 2:
-        x = tl.trans(_load(x_rows, first + BK, row_seen, K, BK, False, WIDE))
-        acc = tl.dot(w_1, x, acc, input_precision="ieee")
-        if GATED:
-            up = tl.dot(u_1, x, up, input_precision="ieee")
     if GATED:
-        for k in tl.range(EARLY * BK, K, BK, num_stages=STAGES):
+        for k in tl.range(0, K, BK, num_stages=STAGES):
             gate_w = _load(w_rows, k, row_seen, K, BK, True, WIDE)
             up_w = _load(w_rows + N * K, k, row_seen, K, BK, True, WIDE)
             x = tl.trans(_load(x_rows, k, row_seen, K, BK, False, WIDE))
@@ -95,7 +76,7 @@ def linear_kernel(
         total = acc / (1.0 + tl.exp(-acc)) * up
     elif IN_ORDER == 0:
         last = tl.minimum(first + split_k, K)
-        total = _product(acc, w_rows, x_rows, row_seen, first + EARLY * BK, last, K, BK, STAGES, WIDE)
+        total = _product(acc, w_rows, x_rows, row_seen, first, last, K, BK, STAGES, WIDE)
         if BIAS:
             b = tl.load(bias_ptr + tl.minimum(n, N - 1)).to(tl.float32)
             total += tl.where(split == 0, b, 0.0)[:, None]
@@ -117,15 +98,13 @@ def linear_kernel(
 
 @dataclass(frozen=True)
 class Tile:
-    """BLOCK sizes of rows of x, rows of the weight, and K; pipeline stages, warps; blocks of K whose weights are loaded
-    before the kernel before has ended (0..2)."""
+    """BLOCK sizes of rows of x, rows of the weight, and K; pipeline stages, warps."""
 
     bm: int
     bn: int
     bk: int
     stages: int
     warps: int
-    early: int = 0
 
 
 def outputs(
@@ -155,14 +134,9 @@ def launch(
     columns = out.shape[-1]
     grid = (triton.cdiv(rows, tile.bm) * triton.cdiv(columns, tile.bn) * grid_splits,)
     is_ordered = in_order and splits > 1
-    early = (
-        0
-        if is_ordered
-        else min(tile.early, min(split_depth, depth) // tile.bk, (depth % split_depth or split_depth) // tile.bk)
-    )
     linear_kernel[grid](
         x, weight, bias if bias is not None else weight, out, rows, grid_splits, split_depth,
         N=columns, K=depth, IN_ORDER=splits if is_ordered else 0, GATED=gated, BIAS=bias is not None,
-        PARTIAL=partial, BM=tile.bm, BN=tile.bn, BK=tile.bk, STAGES=tile.stages, EARLY=early, **options(tile.warps),
+        PARTIAL=partial, BM=tile.bm, BN=tile.bn, BK=tile.bk, STAGES=tile.stages, **options(tile.warps),
     )  # fmt: skip
     return out

@@ -16,13 +16,13 @@ SIZE = 16
 
 
 class Cache:
-    """Random keys and values of `total` positions in shuffled pages; cells of no position hold large numbers."""
+    """Random keys and values of `total` positions in shuffled pages; cells of no position hold no numbers."""
 
     def __init__(self, total: int, groups: int, page: int, dtype: torch.dtype = torch.bfloat16) -> None:
         pages = -(-total // page)
         self.page = page
         self.table = torch.randperm(pages + 2)[:pages].int()
-        self.k, self.v = torch.full((2, (pages + 2) * page, groups, SIZE), 1e4).to(dtype)
+        self.k, self.v = torch.full((2, (pages + 2) * page, groups, SIZE), torch.nan).to(dtype)
         self.k[self.slots(0, total)] = torch.randn(total, groups, SIZE).to(dtype)
         self.v[self.slots(0, total)] = torch.randn(total, groups, SIZE).to(dtype)
 

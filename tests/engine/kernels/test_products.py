@@ -1,7 +1,5 @@
 """Products in Triton's interpreter: right for ragged shapes, and the same bits for any number of rows."""
 
-import itertools
-
 import pytest
 import torch
 from torch import Tensor
@@ -41,10 +39,10 @@ def test_a_gated_product_is_silu_of_the_gate_times_up() -> None:
     assert error(cuda.CudaOps().gated(x, weight), torch.nn.functional.silu(gate) * up) < 4e-3
 
 
-@pytest.mark.parametrize(("splits", "early"), list(itertools.product((1, 2, 3), (0, 1, 2))))
-def test_partial_sums_add_up_in_order_to_what_one_program_adds(splits: int, early: int) -> None:
+@pytest.mark.parametrize("splits", [1, 2, 3])
+def test_partial_sums_add_up_in_order_to_what_one_program_adds(splits: int) -> None:
     x, weight, bias = draw(5, 70, 640)
-    tile = linear.Tile(16, 64, 64, 2, 4, early)
+    tile = linear.Tile(16, 64, 64, 2, 4)
     parts = linear.launch(x, weight, bias, tile, splits=splits, partial=True)
     whole = linear.launch(x, weight, bias, tile, splits=splits, partial=True, in_order=True)
     assert parts.shape == (splits, 5, 70)
@@ -69,19 +67,33 @@ def test_a_product_by_descriptors_has_the_bits_of_one_without(rows: int, splits:
     )
 
 
+def test_a_wide_tile_has_the_bits_of_others() -> None:
+    x, weight, bias = draw(70, 330, 640)
+    wide, other = linear.Tile(64, linear_tma.WIDE_TILE, 64, 2, 4), linear.Tile(16, 64, 64, 2, 4)
+    for splits, kinds in ((3, {"partial": True, "in_order": True}), (1, {})):
+        expected = linear.launch(x, weight, bias, other, splits=splits, **kinds)
+        assert torch.equal(linear_tma.launch(x, weight, bias, wide, splits=splits, **kinds), expected)
+    with pytest.raises(ValueError, match="in order"):
+        linear_tma.launch(x, weight, bias, wide, splits=3, partial=True)
+
+
 def test_what_descriptors_cannot_hold_goes_without() -> None:
     x, weight, _ = draw(20, 64, 256)
     assert linear_tma.takes(x, weight)
-    assert not linear_tma.takes(x[:16], weight)
     assert not linear_tma.takes(x.float(), weight.float())
     assert not linear_tma.takes(*draw(20, 64, 100)[:2])  # rows that do not begin at a multiple of 16 bytes
     assert not linear_tma.takes(x.flatten()[1 : 1 + 19 * 256].view(19, 256), weight)
 
 
 def test_tiles_of_many_rows_fill_the_device_once() -> None:
-    assert linear_tma.tile_for(1024, 2560).bm == 256  # 80 programs on 132 multiprocessors
-    assert linear_tma.tile_for(512, 2560).bm == 64
-    assert linear_tma.tile_for(1024, 6144).bm == linear_tma.tile_for(1024, 9728, gated=True).bm == 128
+    wide = linear_tma.WIDE_TILE
+    tiles = {(rows, columns): linear_tma.tile_for(rows, columns) for columns in (2048, 2560) for rows in (512, 1024)}
+    assert {shape: (tile.bm, tile.bn) for shape, tile in tiles.items()} == {
+        (512, 2048): (64, 128), (1024, 2048): (128, 128), (512, 2560): (64, wide), (1024, 2560): (64, wide),
+    }  # fmt: skip
+    assert linear_tma.tile_for(2048, 2048).bm == 256  # 128 programs on 132 multiprocessors
+    assert linear_tma.tile_for(1024, 6144).bm == 128
+    assert [linear_tma.tile_for(rows, 9728, gated=True).bm for rows in (512, 1024)] == [128, 256]
 
 
 @pytest.mark.parametrize("kind", ["linear", "projection", "gated"])
