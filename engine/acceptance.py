@@ -4,7 +4,7 @@ A hazard model: in each band of positions, the share of tokens that were refused
 older counts fading and a prior where little was seen. Survival to a position is the product of what is left.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from operator import mul
@@ -34,6 +34,7 @@ class Acceptance:
         self._default = default
         self._counts: dict[tuple[str, int], _Counts] = {}
         self._survival: dict[tuple[str, int], list[float]] = {}  # by class, as far as it was asked for
+        self._expected: dict[tuple[str, int], list[float]] = {}  # likewise: tokens that the first 0, 1, 2, ... win
         self._taught: set[tuple[str, int]] = set()  # classes whose survival is to be worked out anew
 
     def hazards(self, proposer: str, evidence: int) -> list[float]:
@@ -59,7 +60,15 @@ class Acceptance:
             factors = [factor for factor, size in zip(alive, _SIZES, strict=False) for _ in range(size)]
             factors += [alive[-1]] * (max(depth, _USUAL) - len(factors))
             known = self._survival[proposer, evidence] = list(accumulate(factors, mul))
+            self._expected[proposer, evidence] = list(accumulate(known, initial=1.0))
         return known[:depth]
+
+    def expected(self, proposer: str, evidence: int, depth: int) -> list[float]:
+        """[depth + 1 or more] tokens that a step emits on average by how many drafted ones are verified: the bonus
+        token and each drafted one with its chance. Not to be changed."""
+        if len(self._survival.get((proposer, evidence), ())) < max(depth, 1):
+            self.survival(proposer, evidence, max(depth, 1))
+        return self._expected[proposer, evidence]
 
     def refresh(self) -> None:
         """Works out what was taught since, so that nobody has to wait for it later."""
@@ -82,8 +91,3 @@ class Acceptance:
             if accepted < depth and low <= accepted < high:
                 counts.refused[band] += 1
             low = high
-
-
-def expected_tokens(survival: Sequence[float]) -> float:
-    """Tokens that a step emits on average: the bonus token and each drafted one with its chance."""
-    return 1.0 + sum(survival)

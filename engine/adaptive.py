@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Tokens
 from copy import copy
 from dataclasses import dataclass, field
+from itertools import accumulate
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from specd.engine.acceptance import Acceptance, expected_tokens
+from specd.engine.acceptance import Acceptance
 from specd.engine.costs import CostTable
 from specd.engine.draft import Draft, Proposer, Sequence, is_foresighted
 from specd.engine.policy import PLAIN, Choice
@@ -92,42 +93,44 @@ class Adaptive:
         self._settle(seq)
         state = self.state
         made = state.made = []
-        plain = self._costs.verify(1)
+        costs, rates = self._costs, self._rates
+        plain = costs.verify(1)
         best, best_rate = PLAIN, 1.0 / plain
         spent = 0.0
         dear: Proposer | None = None
         trial: Proposer | None = None
         for proposer in self._proposers:
-            cost, asked = self._costs.draft(proposer.name), state.asked[proposer.name]
-            if limit < 1 or self._is_resting(asked, cost, plain):
+            name, longest = proposer.name, min(limit, proposer.max_k)
+            cost, asked = costs.draft(name), state.asked[name]
+            if limit < 1 or (asked.rest > 0 and cost > _FREE * plain):
                 continue
-            if self.is_dear(proposer):  # weighed by what it did so far, and asked only if it wins
+            if cost > _CHEAP * plain:  # weighed by what it did so far, and asked only if it wins
                 asked.idle += 1
-                longest = min(limit, proposer.max_k)
-                _, rate = self._rates.best_cut(self._acceptance.survival(proposer.name, 0, longest), cost)
+                _, rate = rates.best_cut(self._acceptance.expected(name, 0, longest), longest, cost)
                 if rate > best_rate:
                     best_rate, dear, asked.interval = rate, proposer, 8
                 elif asked.idle >= asked.interval:
-                    trial = proposer if self._rates.at_best(longest, cost) > 1.5 * best_rate else trial
+                    trial = proposer if rates.may_beat(1.5 * best_rate, longest, cost) else trial
                 continue
-            if self._rates.at_best(min(limit, proposer.max_k), spent + cost) <= best_rate:
+            if not rates.may_beat(best_rate, longest, spent + cost):
                 continue  # not even a draft that held to its end would win
-            draft = self._propose(proposer, seq, min(limit, proposer.max_k))
+            draft = self._propose(proposer, seq, longest)
             spent += cost
-            made.append(Choice(proposer.name, draft))
+            made.append(Choice(name, draft))
             if not draft.size:
                 continue
-            size, rate = self._best_head(proposer.name, draft, spent)
+            size, rate = self._best_head(name, draft, spent)
             if size and rate > best_rate:
-                best, best_rate, dear = Choice(proposer.name, draft.cut(size)), rate, None
+                best, best_rate, dear = Choice(name, draft.cut(size)), rate, None
         if trial is not None:
             dear = trial
             state.asked[dear.name].interval = min(_LONGEST_INTERVAL, 2 * state.asked[dear.name].interval)
         if dear is None:
             return Weighed(best, None)
         state.asked[dear.name].idle = 0
-        survival = self._acceptance.survival(dear.name, 0, min(limit, dear.max_k))
-        return Weighed(best, dear, max(1, self._rates.best_cut(survival, self._costs.draft(dear.name))[0]))
+        longest = min(limit, dear.max_k)
+        expected = self._acceptance.expected(dear.name, 0, longest)
+        return Weighed(best, dear, max(1, rates.best_cut(expected, longest, costs.draft(dear.name))[0]))
 
     def decide(self, seq: Sequence, weighed: Weighed) -> Choice:
         """The second half: who is dear is asked."""
@@ -191,9 +194,6 @@ class Adaptive:
                 if asked.useless >= _PATIENCE:
                     asked.rest = min(_LONGEST_BREAK, 2 ** (asked.useless - _PATIENCE))
 
-    def _is_resting(self, asked: _Asked, cost: float, plain: float) -> bool:
-        return asked.rest > 0 and cost > _FREE * plain
-
     def _propose(self, proposer: Proposer, seq: Sequence, k: int) -> Draft:
         began = perf_counter()
         draft = proposer.propose(seq, k)
@@ -203,12 +203,14 @@ class Adaptive:
     def _best_head(self, name: str, draft: Draft, cost: float) -> tuple[int, float]:
         """How many of the draft's first tokens to verify, and their tokens per second. A tree whose chances are not
         known is taken whole: it may hold as deep as a chain would, and costs all its nodes."""
+        size = draft.size
         if draft.chances is not None:
-            return self._rates.best_cut(draft.chances, cost)
-        survival = self._acceptance.survival(name, draft.evidence, draft.depth)
+            return self._rates.best_cut(list(accumulate(draft.chances, initial=1.0)), size, cost)
+        depth = draft.depth
+        expected = self._acceptance.expected(name, draft.evidence, depth)
         if draft.parents is None:
-            return self._rates.best_cut(survival, cost)
-        return draft.size, expected_tokens(survival) / (cost + self._costs.verify(draft.size + 1))
+            return self._rates.best_cut(expected, size, cost)
+        return size, expected[depth] / (cost + self._costs.verify(size + 1))
 
 
 def matched(draft: Draft, tokens: Tokens[int]) -> int:

@@ -1,7 +1,6 @@
 """How many of a draft's tokens to verify: those that promise the most tokens per second."""
 
 from collections.abc import Sequence
-from itertools import accumulate
 
 from specd.engine.costs import CostTable
 
@@ -16,12 +15,11 @@ class Rates:
         self._known: dict[int, list[tuple[int, float]]] = {}  # by the longest draft, see `_sizes`
         self._version = costs.version  # of the costs that these are of
 
-    def best_cut(self, chances: Sequence[float], cost: float) -> tuple[int, float]:
-        """The smallest head of a draft whose tokens per second are nearly the most, and its rate.
+    def best_cut(self, expected: Sequence[float], longest: int, cost: float) -> tuple[int, float]:
+        """The smallest head of a draft of `longest` tokens whose tokens per second are nearly the most, and its rate.
 
-        chances: of each token, in order, that it is accepted."""
-        sizes = self._sizes(len(chances))
-        expected = list(accumulate(chances, initial=1.0))
+        expected: tokens that its first 0, 1, 2, ... win, see Acceptance."""
+        sizes = self._sizes(longest)
         rates = [expected[k] / (cost + seconds) for k, seconds in sizes]
         enough = _NEARLY * max(rates, default=0.0)
         for (k, _), rate in zip(sizes, rates, strict=True):
@@ -29,9 +27,9 @@ class Rates:
                 return k, rate
         return 0, 0.0
 
-    def at_best(self, longest: int, cost: float) -> float:
-        """Tokens per second of a draft of the best size up to `longest`, if all of it were accepted."""
-        return max([(k + 1) / (cost + seconds) for k, seconds in self._sizes(longest)], default=0.0)
+    def may_beat(self, rate: float, longest: int, cost: float) -> bool:
+        """Whether a draft of some size up to `longest` has more tokens per second than `rate` if all is accepted."""
+        return any((k + 1) / (cost + seconds) > rate for k, seconds in reversed(self._sizes(longest)))
 
     def refresh(self) -> None:
         """Works out anew what was asked for before, so that nobody has to wait for it later."""
