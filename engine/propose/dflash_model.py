@@ -66,8 +66,9 @@ class DFlashDrafter:
             taps = taps.clone()
             norm = self.model.weights.norm.to(self.dtype)
             taps[:, place] = operations.rms_norm(taps[:, place], norm, self.model.config.rms_norm_eps)
-        joined = self.ops.linear(taps.reshape(taps.shape[0], -1), self.weights.fc)
-        return self.ops.add_rms_norm(joined, None, self.weights.hidden_norm, self.config.rms_norm_eps)
+        joined = self.ops.projection(taps.reshape(taps.shape[0], -1), self.weights.fc)
+        nothing = taps.new_zeros(taps.shape[0], self.weights.fc.shape[0])
+        return self.ops.add_rms_norm(nothing, joined, self.weights.hidden_norm, self.config.rms_norm_eps)
 
     @torch.inference_mode()
     def ingest(self, context: DFlashContext, position: int, taps: Tensor) -> None:
@@ -91,7 +92,7 @@ class DFlashDrafter:
         queries = c.num_heads * c.head_dim
         for layer, (k_cache, v_cache) in zip(self.weights.layers, pool.layers, strict=True):
             bias = None if layer.qkv_bias is None else layer.qkv_bias[queries:]
-            kv = self.ops.linear(features, layer.qkv[queries:], bias)  # the block's own k and v weights
+            kv = self.ops.projection(features, layer.qkv[queries:], bias)  # the block's own k and v weights
             self.ops.qk_norm_rope_store(kv, layer.qk_norms, c.rms_norm_eps, rope, slots, k_cache, v_cache)
 
     @torch.inference_mode()
@@ -139,6 +140,13 @@ class DFlashDrafter:
         logits = self.model.logits(hidden.to(self.model.dtype)) * self.config.output_multiplier
         cap = self.config.softcap
         return logits if cap is None else torch.tanh(logits / cap) * cap
+
+    @torch.inference_mode()
+    def scores(self, hidden: Tensor) -> Tensor:
+        """What `logits` has its largest value of a row at; in the model's own type where nothing is done to them."""
+        if self.config.output_multiplier != 1.0 or self.config.softcap is not None:
+            return self.logits(hidden)
+        return self.model.head(hidden.to(self.model.dtype))
 
     def _spans(self, context: DFlashContext, start: int, rows: int) -> list[tuple[int | Tensor, Tensor | None]]:
         """Per layer the first cache row that any of the block sees, and what each sees of those from there on."""

@@ -10,11 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from specd.engine.choice import as_tensor
 from specd.engine.graphs import Recorder
 from specd.engine.kv_cache import LONGEST_READ, KVCache
+from specd.engine.ops import StaticOps
 from specd.engine.passes import Passes
 from specd.engine.propose.dflash_context import DFlashContext
 from specd.engine.propose.dflash_model import DFlashDrafter
+from specd.engine.sampling import SamplingParams
 from specd.engine.step_inputs import StepInputs
 
 WITH_BLOCK = (16, 64)  # rows that may be taken in before a block
@@ -25,12 +28,16 @@ class DFlashStep(Passes[int, bool]):
     """The passes of one drafter, by the rows that there is room to take in, and whether a block is drafted."""
 
     def __init__(self, drafter: DFlashDrafter) -> None:
-        """Raises ValueError for a drafter whose rows do not see everything."""
+        """Raises ValueError for a drafter whose rows do not see everything, and where operations wait."""
         c = drafter.config
+        if not isinstance(drafter.model.ops, StaticOps):
+            raise ValueError(f"the {drafter.model.ops.name} operations have no pass of fixed shape")
         if any(window is not None for window in c.windows) or any(c.is_causal):
             raise ValueError("only drafters with two-way attention to everything have passes of fixed shape")
         super().__init__(drafter.device)
         self.drafter = drafter
+        self._ops: StaticOps = drafter.model.ops
+        self._greedy = as_tensor(SamplingParams(temperature=0.0)).to(drafter.device)
         self._pool = drafter.pool
         self._rope = drafter.rope(c.max_positions + LONGEST_READ + c.block_size)
         self._taps = torch.zeros(
@@ -56,8 +63,7 @@ class DFlashStep(Passes[int, bool]):
             self._inputs.write_pass(context.cache, taken, room, position, block, start)
             self.launch(room, True)
             self.wait()
-        found: list[int] = self._drafts.tolist()
-        return found
+        return [max(token, 0) for token in self._drafts.tolist()]  # -1 where the drafter's logits are broken
 
     def take_in(self, context: DFlashContext, position: int, taps: Tensor) -> None:
         """DFlashDrafter.ingest, without waiting for the device."""
@@ -86,7 +92,8 @@ class DFlashStep(Passes[int, bool]):
             spans: list[tuple[int | Tensor, Tensor | None]] = [(self._first, None)] * drafter.config.num_layers
             rope = (cosine[room:], sine[room:])
             hidden = drafter.fill_in(tokens[room:], rope, slots[room:], self._pool, inputs.table, spans, inputs.base)
-            self._drafts.copy_(drafter.logits(hidden[1:]).argmax(dim=-1).int(), non_blocking=True)
+            chosen = self._ops.choose(drafter.scores(hidden[1:]), positions[room + 1 :], self._greedy)
+            self._drafts.copy_(chosen.int(), non_blocking=True)
 
     def blank(self, room: int, with_block: bool) -> None:
         """Inputs of nothing but padding."""
