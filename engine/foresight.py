@@ -42,6 +42,16 @@ class Foresight:
         self._found: _Foreseen | None = None  # the outcome that came
         self._left: list[Any] = []  # states that nobody will use again, kept until there is time to take them apart
 
+    @property
+    def is_ready(self) -> bool:
+        """Some outcome was foreseen."""
+        return bool(self._ready)
+
+    def begin(self, seq: Sequence, limit: int) -> None:
+        """Makes the first drafts, of up to `limit` tokens, before the prompt `seq` was read: nothing comes with it."""
+        if self._policy is not None and limit > 0 and self._is_possible(self._policy):
+            self._ready[()] = self._foresee(self._policy, seq, limit)
+
     def look(
         self, seq: Sequence, draft: Draft, launched: float, ends: frozenset[int], limit: Callable[[int], int],
         is_busy: Callable[[], bool],
@@ -53,7 +63,7 @@ class Foresight:
         policy = self._policy
         self._ready.clear()
         self._left.clear()
-        if policy is None or not all(map(policy.is_dear, self._others)):
+        if policy is None or not self._is_possible(policy):
             return
         began = perf_counter()
         until = launched + _SHARE * policy.seconds(draft.size + 1)
@@ -89,6 +99,9 @@ class Foresight:
             owner, state = self._aside[-1]
             owner.state = state
             self._aside.pop()
+
+    def _is_possible(self, policy: Adaptive) -> bool:
+        return all(map(policy.is_dear, self._others))
 
     def _foresee(self, policy: Adaptive, seq: Sequence, room: int) -> _Foreseen:
         try:

@@ -117,11 +117,12 @@ class Job:
         self.cache.truncate(len(self.seq) - 1)
         reused = self.stats.reused_tokens = self.cache.length
         begin = time.perf_counter()
-        for progress, taps in prefill(self.model, self.seq.tokens, self.cache, self.taps, self._meanwhile):
+        for progress, taps in prefill(self.model, self.seq.tokens, self.cache, self.taps, self._while_reading):
             self._observe(prefilled(progress, taps))
             self.stats.seconds_prefill = time.perf_counter() - begin
             yield progress
         self._observe(Committed([]))
+        self._foresight.meet(())
         yield PrefillDone(reused, self.cache.length - reused, self.stats.seconds_prefill)
 
     def _run_ahead(self) -> BaseException | None:
@@ -212,6 +213,13 @@ class Job:
                 self.policy.record(record)
         for work in self._unhurried:
             work(self.seq)
+
+    def _while_reading(self) -> None:
+        """While the device works on a part of the prompt: what proposers do with one, and the first draft."""
+        self._meanwhile()
+        if self.model.steps is not None and self.model.steps.is_busy() and not self._foresight.is_ready:
+            self._observe(Committed([]))
+            self._foresight.begin(self.seq, self._longest_draft(len(self.seq)))
 
     def _look_ahead(self, begun: _Begun, flight: Flight) -> None:
         """While the device works still: what the next step needs, if this one goes as may be expected."""
