@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -37,6 +39,7 @@ class Draft:
     probs: Tensor | None = None  # [k, V] float32, the law each token was sampled from; None = a point mass
     evidence: int = 0  # the proposer's own class of this draft; drafts of one class are about equally often right
     chances: tuple[float, ...] | None = None  # [k] falling, that each token is accepted, where the proposer knows
+    words: npt.NDArray[np.int32] | None = field(default=None, compare=False, repr=False)  # tokens, where on the host
 
     @property
     def size(self) -> int:
@@ -59,14 +62,21 @@ class Draft:
         parents = None if self.parents is None else self.parents[:k]
         probs = None if self.probs is None else self.probs[:k]
         chances = None if self.chances is None else self.chances[:k]
-        return Draft(self.tokens[:k], parents, probs, self.evidence, chances)
+        words = None if self.words is None else self.words[:k]
+        return Draft(self.tokens[:k], parents, probs, self.evidence, chances, words)
+
+    def on_host(self) -> npt.NDArray[np.int32]:
+        """[k] the tokens. Waits for the device where they are there."""
+        words: npt.NDArray[np.int32] = self.tokens.cpu().numpy() if self.words is None else self.words
+        return words
 
     @staticmethod
     def chain(tokens: "list[int] | array[int]", evidence: int = 0) -> "Draft":
         """An array of 32-bit words is not copied, so it must stay as it is; torch reads a list number by number."""
-        words = array("i", tokens) if isinstance(tokens, list) else tokens
-        known = torch.frombuffer(words, dtype=torch.int32) if words else torch.empty(0, dtype=torch.int32)
-        return Draft(known, evidence=evidence)
+        if not tokens:
+            return Draft(torch.empty(0, dtype=torch.int32), evidence=evidence)
+        words = np.frombuffer(array("i", tokens) if isinstance(tokens, list) else tokens, dtype=np.int32)
+        return Draft(torch.from_numpy(words), evidence=evidence, words=words)
 
 
 EMPTY = Draft(torch.empty(0, dtype=torch.int32))

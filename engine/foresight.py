@@ -40,7 +40,7 @@ class Foresight:
         self._aside: list[tuple[Any, Any]] = []  # whose own states are put aside, and those
         self._ready: dict[tuple[int, ...], _Foreseen] = {}  # by the tokens that the step may emit
         self._found: _Foreseen | None = None  # the outcome that came
-        self._left: list[Any] = []  # states that nobody will use again, kept until there is time to take them apart
+        self._left: list[Any] = []  # states that were put aside once, kept until there is time to take them apart
 
     @property
     def is_ready(self) -> bool:
@@ -81,7 +81,6 @@ class Foresight:
         """These tokens came. -> whether that was foreseen; policy and proposers then know of them already."""
         found = self._found = self._ready.get(tuple(tokens)) if self._ready else None
         if found is not None:
-            self._left += [owner.state for owner in self._owners]
             for owner, state in zip(self._owners, found.states, strict=True):
                 owner.state = state
         return found is not None
@@ -106,8 +105,9 @@ class Foresight:
     def _foresee(self, policy: Adaptive, seq: Sequence, room: int) -> _Foreseen:
         try:
             for owner in self._owners:
-                branch = owner.branch()
-                self._aside.append((owner, owner.state))
+                branch, own = owner.branch(), owner.state
+                self._left.append(own)
+                self._aside.append((owner, own))
                 owner.state = branch
             weighed = policy.weigh(seq, room)
             return _Foreseen([owner.state for owner in self._owners], weighed, room)

@@ -153,7 +153,7 @@ class StaticStep(Passes[int, Kind]):
         flight = Flight(self, cache, start, width, parents is not None)
         try:
             cache.hold(draft.size + 1)
-            self.inputs.write(cache, (newest,), width, sampling, draft.tokens.cpu().numpy())
+            self.inputs.write(cache, (newest,), width, sampling, draft.on_host())
             if parents is not None:
                 self.inputs.write_tree(parents.tolist(), width)
             self._flying = flight  # before the launch: whatever interrupts it, what runs is known
@@ -194,8 +194,7 @@ class StaticStep(Passes[int, Kind]):
     def rehearse(self, flight: Flight, newest: int, draft: Draft, sampling: SamplingParams) -> None:
         """Writes a step's inputs again, where nobody reads them. What the host does right after a wait takes twice the
         time if it did other things before; done once in vain while the device works, it is fast when it counts."""
-        tokens = draft.tokens.cpu().numpy()
-        self._unused.write(flight.cache, (newest,), flight.width, sampling, tokens)
+        self._unused.write(flight.cache, (newest,), flight.width, sampling, draft.on_host())
         if draft.parents is not None:
             self._unused.write_tree(draft.parents.tolist(), flight.width)
 

@@ -81,7 +81,10 @@ class StepInputs:
         rows = known + len(drafted)
         self._w_head[0], self._w_head[1] = start, rows
         w_tokens, w_positions, w_slots = self._chain_of(width)
-        w_tokens[:known] = tokens
+        if known == 1:
+            w_tokens[0] = tokens[0]  # quicker than a slice
+        else:
+            w_tokens[:known] = tokens
         w_tokens[known:rows] = drafted
         np.add(self._iota[:width], start, out=w_positions)
         self._write_pages(cache)

@@ -1,15 +1,14 @@
 """One prefix tree of several continuations, and the nodes of it that are worth verifying: see tree.py."""
 
-from array import array
 from bisect import bisect_right
 from dataclasses import dataclass
 from operator import neg
 
+import numpy as np
 import torch
-from torch import Tensor
 
 from specd.engine.acceptance import Acceptance
-from specd.engine.draft import EMPTY, Draft
+from specd.engine.draft import Draft
 
 _MAIN = 0.75  # of a budget: the likeliest guess's own. Where a text repeats itself it is often right to its end
 _RANKS = 3  # branches at a node that are told apart: the first, the second, all others
@@ -102,11 +101,13 @@ class PrefixTree:
         places[-1] = -1
         parents = [places[parent] for parent in map(self._parents.__getitem__, nodes)]
         is_chain = parents == list(range(-1, len(nodes) - 1))
+        words = np.array([self._tokens[node] for node in nodes], dtype=np.int32)
         return Draft(
-            _words([self._tokens[node] for node in nodes]),
-            None if is_chain else _words(parents),
+            torch.from_numpy(words),
+            None if is_chain else torch.from_numpy(np.array(parents, dtype=np.int32)),
             evidence=evidence,
             chances=tuple(map(neg, map(chance, nodes))),
+            words=words,
         )
 
     def nodes(self) -> list[tuple[int, int, float]]:
@@ -145,8 +146,3 @@ def _common(a: list[int], i: int, b: list[int], j: int, end: int) -> int:
     while a[i + count] == b[j + count]:
         count += 1
     return count
-
-
-def _words(numbers: list[int]) -> Tensor:
-    """[n] int32 of a list, twice as fast as torch reads one."""
-    return torch.frombuffer(array("i", numbers), dtype=torch.int32) if numbers else EMPTY.tokens
