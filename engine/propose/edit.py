@@ -129,7 +129,12 @@ class EditProposer:
         return [Continuation(row, _worth(guess)) for guess in guesses if (row := _tokens_of(guess, k))]
 
     def observe(self, seq: Sequence, committed: Committed) -> None:
-        """Follow what the row gained, whoever drafted it."""
+        """Take over a prompt. What a step adds can wait: see `meanwhile`."""
+        if not committed.tokens:
+            self._follow(seq)
+
+    def meanwhile(self, seq: Sequence) -> None:
+        """Follow what the row gained, whoever drafted it; the next draft does it where nobody calls this."""
         self._follow(seq)
 
     def truncate(self, length: int) -> None:

@@ -243,6 +243,7 @@ def test_a_truncated_proposer_drafts_what_a_fresh_one_does(
         proposer.propose(seq, k)
         seq.tokens.append(token)
         proposer.observe(seq, Committed([token]))
+        proposer.meanwhile(seq)
     length = len(prompt) + int(at * len(answer))
     proposer.truncate(length)
     proposer.truncate(length)
