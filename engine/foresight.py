@@ -16,8 +16,10 @@ from specd.engine.adaptive import Adaptive, Weighed
 from specd.engine.draft import Draft, Sequence, is_foresighted
 from specd.engine.policy import Choice, StepPolicy
 
-_SHARE = 0.5  # of a step's time, from its launch on: what is begun later may not be done when the step is
-_MOST = 4  # outcomes
+_SHARE = 0.6  # of a step's time, from its launch on: what would not be done by then is not begun
+_MOST = 6  # outcomes
+_MARGIN = 1.5  # times what an outcome takes on average
+_FOLLOW = 0.1  # weight of a new one in that
 
 
 class _Foreseen(NamedTuple):
@@ -40,6 +42,7 @@ class Foresight:
         self._aside: list[tuple[Any, Any]] = []  # whose own states are put aside, and those
         self._ready: dict[tuple[int, ...], _Foreseen] = {}  # by the tokens that the step may emit
         self._found: _Foreseen | None = None  # the outcome that came
+        self._takes = 0.0  # seconds that an outcome takes on average; less with each step for which that is too much
         self._left: list[Any] = []  # states that were put aside once, kept until there is time to take them apart
 
     @property
@@ -65,17 +68,19 @@ class Foresight:
         self._left.clear()
         if policy is None or not self._is_possible(policy):
             return
-        began = perf_counter()
         until = launched + _SHARE * policy.seconds(draft.size + 1)
-        longest = 0.0
+        if perf_counter() + _MARGIN * self._takes > until:
+            self._takes *= 1.0 - _FOLLOW
+            return
         for tokens in _outcomes(draft, policy.foretell(seq, draft.depth + 1)):
-            now = perf_counter()
-            longest, began = max(longest, now - began), now
-            if now + longest > until or len(self._ready) == _MOST or not is_busy():
+            began = perf_counter()
+            if began + _MARGIN * self._takes > until or len(self._ready) == _MOST or not is_busy():
                 break
             room = limit(len(seq) + len(tokens))
             if room > 0 and ends.isdisjoint(tokens):
                 self._ready[tokens] = self._foresee(policy, Sequence([*seq.tokens, *tokens], seq.prompt_length), room)
+                spent = perf_counter() - began
+                self._takes += _FOLLOW * (spent - self._takes) if self._takes else spent
 
     def meet(self, tokens: Tokens[int]) -> bool:
         """These tokens came. -> whether that was foreseen; policy and proposers then know of them already."""

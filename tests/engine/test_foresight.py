@@ -6,6 +6,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter
 from types import FrameType
 from typing import Any
 
@@ -263,6 +264,23 @@ def test_nothing_is_foreseen_where_the_device_is_done_or_somebody_cannot_branch(
         ahead.look(seq, draft, 0.0, NEVER, lambda length: 100, lambda: True)
         assert not ahead.meet([4, 5])
         assert ahead.take(seq, 100) is None
+
+
+def test_no_outcome_is_begun_that_would_take_longer_than_the_step(tokenizer: Tokenizer) -> None:
+    costs = {1: 1e-3, 16: 1e-3}
+    seq = Sequence(tokenizer.encode(CODE), 0)
+    policy = Adaptive([TreeProposer([NgramBranches(15)])], CostTable(costs, {"ngram-tree": 1e-6}, frozen=True))
+    ahead = Foresight(policy)
+    draft = policy.choose(seq, 100).draft
+    assert draft.size
+    for launched, takes, some in ((0.0, 0.0, False), (1e9, 0.0, True), (1e9, 1e9, False), (1e9, 1e-9, True)):
+        ahead._takes = takes
+        ahead.look(seq, draft, launched, NEVER, lambda length: 100, lambda: True)
+        assert ahead.is_ready == some
+    ahead._takes = 10.0  # a stall counts for a while, not for good
+    for _ in range(200):
+        ahead.look(seq, draft, perf_counter(), NEVER, lambda length: 100, lambda: True)
+    assert ahead._takes < 1e-3
 
 
 def test_a_job_that_is_over_holds_on_to_nobody(model: Qwen3) -> None:
