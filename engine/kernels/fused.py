@@ -52,7 +52,7 @@ def add_rms_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) ->
     block = triton.next_power_of_2(size)
     add_rms_norm_kernel[(rows,)](
         x, x if delta is None else delta, weight, out, rows, eps,
-        H=size, BLOCK=block, PARTS=parts, **options(min(8, max(1, block // 256))),
+        H=size, BLOCK=block, PARTS=parts, **options(min(32, max(1, block // 128))),
     )  # fmt: skip
     return out
 
