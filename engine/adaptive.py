@@ -159,6 +159,11 @@ class Adaptive:
         self._acceptance.refresh()
         self._rates.refresh()
 
+    def conclude(self, seq: Sequence) -> None:
+        """What the last step teaches."""
+        self._settle(seq)
+        self._learn()
+
     def _settle(self, seq: Sequence) -> None:
         """What was committed after the last drafts is known; it is learnt from at leisure, before the next lesson."""
         state = self.state

@@ -105,6 +105,8 @@ class Proposer(Protocol):
 
     Nothing waits for what a proposer does while the device works. One that has a method `meanwhile(seq)` is called
     then, before what follows seq is known: for work that its next draft would do otherwise. Not every loop calls it.
+    After the last step `conclude(seq)` is called in its place, where there is one: no draft follows, and what is learnt
+    is for other jobs.
     """
 
     name: str
@@ -146,6 +148,12 @@ def is_foresighted(owner: object) -> bool:
 def unhurried(workers: Iterable[object]) -> list[Callable[[Sequence], None]]:
     """The `meanwhile` of those that have one: see Proposer."""
     found = [getattr(worker, "meanwhile", None) for worker in workers]
+    return [work for work in found if work is not None]
+
+
+def concluding(workers: Iterable[object]) -> list[Callable[[Sequence], None]]:
+    """The `conclude` of those that have one, else their `meanwhile`: see Proposer."""
+    found = [getattr(worker, "conclude", getattr(worker, "meanwhile", None)) for worker in workers]
     return [work for work in found if work is not None]
 
 

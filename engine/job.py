@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import torch
 
-from specd.engine.draft import Committed, Draft, Sequence, common_taps, unhurried
+from specd.engine.draft import Committed, Draft, Sequence, common_taps, concluding, unhurried
 from specd.engine.events import Event, Finished, PrefillDone, StepDone
 from specd.engine.finish import FinishRules, Reason, cut
 from specd.engine.foresight import Foresight
@@ -104,7 +104,7 @@ class Job:
                 yield done
                 if failure is not None:
                     raise failure
-            failure = _failure_of(self._meanwhile)  # what the last step taught is for the next job too
+            failure = _failure_of(self._conclude)  # what the last step taught is for the next job too
             tail = self.held + (self.text.finish() if self.text is not None and not self._cut_by_string else "")
             yield Finished(reason, tail, self.stats)
             if failure is not None:
@@ -206,13 +206,21 @@ class Job:
     def _meanwhile(self) -> None:
         """While the device works: what can wait until then, and what policy and proposers would otherwise do before the
         next draft."""
+        self._record()
+        for work in self._unhurried:
+            work(self.seq)
+
+    def _conclude(self) -> None:
+        self._record()
+        for work in concluding((self.policy, *self.policy.proposers)):
+            work(self.seq)
+
+    def _record(self) -> None:
         while self._unrecorded:
             record, is_timed = self._unrecorded.pop(0)
             self.stats.add(record)
             if is_timed:
                 self.policy.record(record)
-        for work in self._unhurried:
-            work(self.seq)
 
     def _while_reading(self) -> None:
         """While the device works on a part of the prompt: what proposers do with one, and the first draft."""

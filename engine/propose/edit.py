@@ -137,6 +137,9 @@ class EditProposer:
         """Follow what the row gained, whoever drafted it; the next draft does it where nobody calls this."""
         self._follow(seq)
 
+    def conclude(self, seq: Sequence) -> None:
+        """Nothing that it knows is for other jobs."""
+
     def truncate(self, length: int) -> None:
         """Forget positions >= length: what is left of the answer is followed anew at the next call."""
         if length < self.state.followed:

@@ -167,6 +167,9 @@ class NgramProposer:
         """Take over what the sequence gained; the next draft does it where nobody calls this."""
         self._feed(seq)
 
+    def conclude(self, seq: Sequence) -> None:
+        """Nothing that it knows is for other jobs."""
+
     def truncate(self, length: int) -> None:
         """Forget the sequence's tokens at positions >= length; seeds stay."""
         self._index.truncate(self._base + max(length, 0))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from specd.engine.acceptance import Acceptance
-from specd.engine.draft import EMPTY, Committed, Draft, Proposer, Sequence, common_taps, unhurried
+from specd.engine.draft import EMPTY, Committed, Draft, Proposer, Sequence, common_taps, concluding, unhurried
 from specd.engine.priors import BRANCHES
 from specd.engine.propose.prefix_tree import PrefixTree
 
@@ -66,7 +66,7 @@ class TreeProposer:
         self.name = "+".join(source.name for source in self.sources) + "-tree"
         self.max_k = budget
         self._acceptance = acceptance or Acceptance(BRANCHES)
-        self._unhurried = unhurried(self.sources)
+        self._unhurried, self._concluding = unhurried(self.sources), concluding(self.sources)
         self._offered = _Offered()
 
     @property
@@ -100,6 +100,13 @@ class TreeProposer:
         self._learn()
         self._acceptance.refresh()
         for work in self._unhurried:
+            work(seq)
+
+    def conclude(self, seq: Sequence) -> None:
+        """What the last tree teaches."""
+        self._settle(seq)
+        self._learn()
+        for work in self._concluding:
             work(seq)
 
     def _settle(self, seq: Sequence) -> None:
