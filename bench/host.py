@@ -33,15 +33,18 @@ from specd.daemon.rewrite.pairs import read_pairs
 from specd.engine import (
     Acceptance,
     Adaptive,
+    Choice,
     EngineConfig,
     NgramProposer,
     PrefillDone,
     Proposer,
+    Sequence,
     StepDone,
     StepPolicy,
     generate,
     job,
 )
+from specd.engine.foresight import Foresight
 from specd.engine.kv_cache import KVCache
 from specd.engine.load import GPU_CHUNK
 from specd.engine.policy import Fixed
@@ -79,6 +82,15 @@ class Bench:
         self.cases = [case for case in _cases(options, self.tokenizer) if len(case.prompt + case.answer) <= LONGEST]
         self.has_text, self.clock = not options.no_text, options.clock
         self.reset()
+        self.chosen = self.foreseen = 0  # steps' drafts, and those of them that were there when they were asked for
+        take = Foresight.take
+
+        def counted(ahead: Foresight, seq: Sequence, limit: int) -> Choice | None:
+            found = take(ahead, seq, limit)
+            self.chosen, self.foreseen = self.chosen + 1, self.foreseen + (found is not None)
+            return found
+
+        Foresight.take = counted  # type: ignore[method-assign]
 
     def reset(self) -> None:
         """Nothing is learnt yet."""
@@ -150,6 +162,7 @@ def measure(bench: Bench, setup: str, repeats: int) -> dict[str, Any]:
     """The figures of one setup; of some repeats, each edit's fastest counts."""
     blocks = [(bench.blocks, name, DEVICE) for name in ("launch", "wait")]
     clock, totals, parts = Clock(bench.clock), list[tuple[int, int, float, float]](), dict[str, float]()
+    bench.chosen = bench.foreseen = 0
     for is_by_part in (False, True):
         best: list[tuple[int, int, dict[str, float]] | None] = [None] * len(bench.cases)
         for _ in range(repeats):
@@ -176,6 +189,7 @@ def measure(bench: Bench, setup: str, repeats: int) -> dict[str, Any]:
         "host_us_p50_of_jobs": statistics.median(by_job),
         "host_us_p90_of_jobs": by_job[len(by_job) * 9 // 10],
         "hidden_us": sum(total[3] for total in totals) / steps * 1e6,
+        "foreseen": bench.foreseen / bench.chosen,
         "steps": steps,
         "tokens_a_step": sum(total[1] for total in totals) / steps,
         "parts_us": dict(sorted(parts.items(), key=lambda item: -item[1])),
@@ -201,7 +215,8 @@ def table(results: dict[str, Any]) -> Iterator[str]:
         half, nine = found["host_us_p50_of_jobs"], found["host_us_p90_of_jobs"]
         jobs = f"half of the jobs below {half:.0f}, 9 of 10 below {nine:.0f}"
         yield f"{setup}: {found['host_us']:.0f} us a step on the host, {found['hidden_us']:.0f} hidden; {jobs}"
-        yield f"   {found['steps']} steps of {found['tokens_a_step']:.1f} tokens"
+        share = f"{found['foreseen']:.1%} of their drafts foreseen"
+        yield f"   {found['steps']} steps of {found['tokens_a_step']:.1f} tokens, {share}"
         yield "   " + ", ".join(f"{name} {us:.1f}" for name, us in found["parts_us"].items())
 
 
