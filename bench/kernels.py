@@ -18,10 +18,10 @@ from kernel_builds import Job, build, jobs_of_checks, product
 from kernel_model import GROUPS, HEADS, HIDDEN, LAYERS, SIZE, WEIGHTS, Model, bandwidth, graph_us, say, tried
 from kernel_times import PLANS, WHOLES, attention_times, step_times
 
-from specd.engine.kernels import cuda, linear_tma
+from specd.engine.kernels import tiles
 from specd.engine.kernels.linear import Tile
 
-SPLITS = {"qkv": (1, 2, 3), "o": (4, 6, 8), "down": (4, 6, 8), "gate_up": (1,), "head": (1,)}
+SPLITS = {"qkv": (1, 2, 3), "o": (3, 4, 6), "down": (3, 4, 6), "gate_up": (1,), "head": (1,)}
 ROWS = (1, 16, 64, 128)
 SWEPT = (1, 32, 64, 128, 512, 1024)
 
@@ -29,10 +29,8 @@ SWEPT = (1, 32, 64, 128, 512, 1024)
 def chosen(name: str, rows: int) -> tuple[Tile, int]:
     """The tile and the splits that CudaOps takes."""
     columns, depth = WEIGHTS[name]
-    gated = name == "gate_up"
-    return linear_tma.tile_for(rows, columns, gated), 1 if name in ("gate_up", "head") else cuda.splits_for(
-        columns, depth
-    )
+    splits = 1 if name in ("gate_up", "head") else tiles.splits_for(columns, depth)
+    return tiles.by_descriptor(rows, columns, splits, name == "gate_up"), splits
 
 
 def shared(job: Job) -> Job:
@@ -46,10 +44,11 @@ def candidates(name: str, rows: int) -> list[Tile]:
     matrices = 2 if name == "gate_up" else 1
     if rows > 128:
         sizes = [(128, 128, 64), (128, 256, 64), (256, 128, 64), (128, 64, 64), (64, 128, 64)]
-        sizes += [(64, linear_tma.WIDE_TILE, 64)] * (matrices == 1)
+        sizes += [(64, 160, 64)] * (matrices == 1)
     else:
         bm = max(16, rows)
-        sizes = [(bm, bn, bk) for bn in (64, 128, 256) for bk in (64, 128)]
+        widths = (64, 80, 96, 128, 256) if rows >= 64 else (64, 128, 256)
+        sizes = [(bm, bn, bk) for bn in widths for bk in (64, 128)]
     found = []
     for (bm, bn, bk), stages, warps in itertools.product(sizes, (3, 4, 6), (4, 8)):
         size = (bn * matrices + bm) * bk * 2 * stages
@@ -91,7 +90,7 @@ def main() -> None:
     arguments = parser.parse_args()
     parts = arguments.only.split(",")
     results: dict[str, Any] = {"torch": torch.__version__}
-    tiles: list[Job] = [
+    swept: list[Job] = [
         ("tile", name, *WEIGHTS[name], rows, tile, splits)
         for name in arguments.names.split(",")
         for rows in SWEPT
@@ -100,7 +99,7 @@ def main() -> None:
     ]
     jobs = jobs_of_checks() if "checks" in parts else []
     if "sweep" in parts:
-        jobs += [shared(job) for job in tiles]
+        jobs += [shared(job) for job in swept]
     if "attention" in parts:
         jobs += [("whole", HEADS, GROUPS, SIZE, plan, 256) for plan in WHOLES]
         jobs += [
@@ -113,7 +112,7 @@ def main() -> None:
             jobs.append(("tile", name, *WEIGHTS[name], rows, *chosen(name, rows)))
         jobs += [("small", HIDDEN, HEADS, GROUPS, SIZE, torch.bfloat16, p, 1) for p in (1, 2, 3, 4, 6)]
     failed = build(list(dict.fromkeys(jobs)), say)
-    tiles = [job for job in tiles if shared(job) not in failed]
+    swept = [job for job in swept if shared(job) not in failed]
     torch.backends.cuda.matmul.allow_tf32 = False
     results["gpu"] = torch.cuda.get_device_name()
     results |= bandwidth()
@@ -130,7 +129,7 @@ def main() -> None:
         save()
     model = Model(LAYERS, 16384)
     if "sweep" in parts:
-        results["sweep"] = sweep(model, tiles, read)
+        results["sweep"] = sweep(model, swept, read)
         save()
     if "attention" in parts:
         results["attention"] = attention_times(model)

@@ -1,45 +1,15 @@
-"""The operations of `ops.Ops` by the Triton kernels of this folder, on CUDA; and which tile serves which shape.
+"""The operations of `ops.Ops` by the Triton kernels of this folder, on CUDA.
 
-All of them are capture-safe: no host synchronisation, no shape that depends on a value on the device. A weight's number
-of splits over K, and with it the order of every sum, depends on the weight's shape alone.
+All of them are capture-safe: no host synchronisation, no shape that depends on a value on the device.
 """
 
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
-import triton
 from torch import Tensor
 
-from specd.engine.kernels import accept, attention, fused, linear, linear_tma, sample
+from specd.engine.kernels import accept, attention, fused, linear, linear_tma, sample, tiles
 from specd.engine.kernels.lanes import as_lanes
-from specd.engine.kernels.linear import Tile
-
-
-def splits_for(columns: int, depth: int, gated: bool = False) -> int:
-    """Splits over K of a projection's weight [columns, depth]: enough programs for all multiprocessors."""
-    if gated:
-        return 1
-    tiles = -(-columns // 64)
-    wanted = max(1, round(220 / tiles))
-    return max(1, min(wanted, depth // 512, 6))
-
-
-def tile_for(rows: int, columns: int, depth: int, dtype: torch.dtype, gated: bool = False) -> Tile:
-    """The tile of a product with a weight [columns, depth] (gated: of two such)."""
-    if dtype == torch.float32:
-        return Tile(16 if rows <= 16 else 32, 32, 32, 2, 4)
-    if rows > 128:
-        return Tile(128, 64 if gated else 128, 64, 3, 8)
-    bm = max(16, triton.next_power_of_2(rows))
-    if gated:
-        return Tile(bm, 64, 128, 3, 4) if bm <= 32 else Tile(bm, 64, 64, 4, 4) if bm <= 64 else Tile(bm, 128, 64, 4, 8)
-    if columns > 65536:
-        return (
-            Tile(bm, 64, 128, 4, 4) if bm <= 32 else Tile(bm, 128, 128, 4, 8) if bm <= 64 else Tile(bm, 128, 64, 6, 8)
-        )
-    if bm <= 32:
-        return Tile(bm, 64, 128, 4, 4)
-    return Tile(bm, 64, 128, 3, 4) if bm <= 64 else Tile(bm, 128, 64, 4, 8)
 
 
 def _product(
@@ -47,11 +17,11 @@ def _product(
     in_order: bool = False,
 ) -> Tensor:  # fmt: skip
     x = x.contiguous()
-    rows, columns, depth = len(x), len(weight) // (2 if gated else 1), weight.shape[1]
+    rows, columns = len(x), len(weight) // (2 if gated else 1)
     if linear_tma.takes(x, weight):
-        launch, tile = linear_tma.launch, linear_tma.tile_for(rows, columns, gated)
+        launch, tile = linear_tma.launch, tiles.by_descriptor(rows, columns, splits, gated)
     else:
-        launch, tile = linear.launch, tile_for(rows, columns, depth, x.dtype, gated)
+        launch, tile = linear.launch, tiles.by_pointer(rows, columns, x.dtype, gated)
     return launch(x, weight, bias, tile, splits=splits, gated=gated, partial=partial, in_order=in_order)
 
 
@@ -76,7 +46,9 @@ class CudaOps:
     def projection(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x [M, K], weight [N, K] -> partial sums [S, M, N] float32, for add_rms_norm or qk_norm_rope_store to add up:
         a split of K each, or one that adds them up in order where there are rows enough to fill the device."""
-        return _product(x, weight, bias, splits=splits_for(*weight.shape), partial=True, in_order=x.shape[0] > 128)
+        return _product(
+            x, weight, bias, splits=tiles.splits_for(*weight.shape), partial=True, in_order=x.shape[0] > 128
+        )
 
     def gated(self, x: Tensor, gate_up: Tensor) -> Tensor:
         """x [M, H], gate_up [2 I, H] -> silu(gate) * up [M, I]."""

@@ -8,6 +8,7 @@ linear = pytest.importorskip("specd.engine.kernels.linear", reason="triton is no
 linear_tma = pytest.importorskip(
     "specd.engine.kernels.linear_tma", reason="triton is not installed", exc_type=ImportError
 )
+tiles = pytest.importorskip("specd.engine.kernels.tiles", reason="triton is not installed", exc_type=ImportError)
 cuda = pytest.importorskip("specd.engine.kernels.cuda", reason="triton is not installed", exc_type=ImportError)
 
 
@@ -67,14 +68,15 @@ def test_a_product_by_descriptors_has_the_bits_of_one_without(rows: int, splits:
     )
 
 
-def test_a_wide_tile_has_the_bits_of_others() -> None:
+@pytest.mark.parametrize("bn", [80, 96, 160])
+def test_a_tile_of_two_widths_has_the_bits_of_others(bn: int) -> None:
     x, weight, bias = draw(70, 330, 640)
-    wide, other = linear.Tile(64, linear_tma.WIDE_TILE, 64, 2, 4), linear.Tile(16, 64, 64, 2, 4)
-    for splits, kinds in ((3, {"partial": True, "in_order": True}), (1, {})):
+    pair, other = linear.Tile(64, bn, 64, 2, 4), linear.Tile(16, 64, 64, 2, 4)
+    for splits, kinds in ((3, {"partial": True, "in_order": True}), (3, {"partial": True}), (1, {})):
         expected = linear.launch(x, weight, bias, other, splits=splits, **kinds)
-        assert torch.equal(linear_tma.launch(x, weight, bias, wide, splits=splits, **kinds), expected)
-    with pytest.raises(ValueError, match="in order"):
-        linear_tma.launch(x, weight, bias, wide, splits=3, partial=True)
+        assert torch.equal(linear_tma.launch(x, weight, bias, pair, splits=splits, **kinds), expected)
+    expected = linear.launch(x, weight, None, other, gated=True)
+    assert torch.equal(linear_tma.launch(x, weight, None, pair, gated=True), expected)
 
 
 def test_what_descriptors_cannot_hold_goes_without() -> None:
@@ -85,15 +87,17 @@ def test_what_descriptors_cannot_hold_goes_without() -> None:
     assert not linear_tma.takes(x.flatten()[1 : 1 + 19 * 256].view(19, 256), weight)
 
 
-def test_tiles_of_many_rows_fill_the_device_once() -> None:
-    wide = linear_tma.WIDE_TILE
-    tiles = {(rows, columns): linear_tma.tile_for(rows, columns) for columns in (2048, 2560) for rows in (512, 1024)}
-    assert {shape: (tile.bm, tile.bn) for shape, tile in tiles.items()} == {
-        (512, 2048): (64, 128), (1024, 2048): (128, 128), (512, 2560): (64, wide), (1024, 2560): (64, wide),
-    }  # fmt: skip
-    assert linear_tma.tile_for(2048, 2048).bm == 256  # 128 programs on 132 multiprocessors
-    assert linear_tma.tile_for(1024, 6144).bm == 128
-    assert [linear_tma.tile_for(rows, 9728, gated=True).bm for rows in (512, 1024)] == [128, 256]
+def test_tiles_fill_the_device_evenly() -> None:
+    """Of 132 multiprocessors: 122 to 128 programs, or 256 that run two at a time."""
+    shapes = {(512, 2048): 128, (1024, 2048): 128, (2048, 2048): 128, (512, 2560): 160, (1024, 2560): 160}
+    assert {shape: tiles.by_descriptor(*shape).bn for shape in shapes} == shapes
+    assert tiles.by_descriptor(2048, 2048).bm == 256
+    assert [tiles.by_descriptor(rows, 9728, gated=True).bm for rows in (512, 1024)] == [128, 256]
+    for rows in (64, 128):
+        assert tiles.by_descriptor(rows, 2560, tiles.splits_for(2560, 9728)).bn == 80
+        assert tiles.by_descriptor(rows, 6144, tiles.splits_for(6144, 2560)).bn == 96
+        assert tiles.by_descriptor(rows, 9728, gated=True).bn == 80
+        assert tiles.by_descriptor(rows, 3072, 1).bn in (64, 128)
 
 
 @pytest.mark.parametrize("kind", ["linear", "projection", "gated"])
