@@ -11,7 +11,6 @@ from operator import mul
 
 _BANDS = (1, 2, 4, 8, 16, 32, 64)  # upper ends of the bands of positions 1, 2, 3-4, 5-8, ...; the last has no end
 _SIZES = [high - low for low, high in pairwise((0, *_BANDS))]  # positions of each band but the last
-_USUAL = 128  # positions that survival is worked out for
 _FADE = 0.8  # what is left of a count after one more step of the same kind: texts differ, and the prior knows the usual
 _PRIOR_WEIGHTS = (3.0, 3.0, 6.0, 12.0, 12.0, 12.0, 12.0, 12.0)  # tokens that the prior of each band counts as
 
@@ -35,6 +34,7 @@ class Acceptance:
         self._counts: dict[tuple[str, int], _Counts] = {}
         self._survival: dict[tuple[str, int], list[float]] = {}  # by class, as far as it was asked for
         self._expected: dict[tuple[str, int], list[float]] = {}  # likewise: tokens that the first 0, 1, 2, ... win
+        self._deepest = 0  # positions that survival was asked for
         self._taught: set[tuple[str, int]] = set()  # classes whose survival is to be worked out anew
 
     def hazards(self, proposer: str, evidence: int) -> list[float]:
@@ -58,22 +58,27 @@ class Acceptance:
         if known is None or len(known) < depth:
             alive = [1.0 - hazard for hazard in self.hazards(proposer, evidence)]
             factors = [factor for factor, size in zip(alive, _SIZES, strict=False) for _ in range(size)]
-            factors += [alive[-1]] * (max(depth, _USUAL) - len(factors))
+            self._deepest = max(depth, self._deepest)
+            factors += [alive[-1]] * (self._deepest - len(factors))
             known = self._survival[proposer, evidence] = list(accumulate(factors, mul))
-            self._expected[proposer, evidence] = list(accumulate(known, initial=1.0))
+            if self._expected.pop((proposer, evidence), None) is not None:  # somebody asks for it
+                self.expected(proposer, evidence, 0)
         return known[:depth]
 
     def expected(self, proposer: str, evidence: int, depth: int) -> list[float]:
         """[depth + 1 or more] tokens that a step emits on average by how many drafted ones are verified: the bonus
         token and each drafted one with its chance. Not to be changed."""
-        if len(self._survival.get((proposer, evidence), ())) < max(depth, 1):
-            self.survival(proposer, evidence, max(depth, 1))
-        return self._expected[proposer, evidence]
+        self.survival(proposer, evidence, depth)
+        known = self._expected.get((proposer, evidence))
+        if known is None:
+            known = list(accumulate(self._survival[proposer, evidence], initial=1.0))
+            self._expected[proposer, evidence] = known
+        return known
 
     def refresh(self) -> None:
         """Works out what was taught since, so that nobody has to wait for it later."""
         while self._taught:
-            self.survival(*self._taught.pop(), _USUAL)
+            self.survival(*self._taught.pop(), self._deepest)
 
     def record(self, proposer: str, evidence: int, depth: int, accepted: int) -> None:
         """`accepted` tokens of a draft `depth` deep held; the next one, if there was one, was refused."""

@@ -7,7 +7,6 @@ the reference engine use. Given the same costs and the same steps, it decides th
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Tokens
-from copy import copy
 from dataclasses import dataclass, field
 from itertools import accumulate
 from time import perf_counter
@@ -81,7 +80,7 @@ class Adaptive:
     def branch(self) -> object:
         """See Foresighted."""
         state = self.state
-        asked = {name: copy(each) for name, each in state.asked.items()}
+        asked = {name: _Asked(a.useless, a.rest, a.idle, a.interval) for name, a in state.asked.items()}
         return _Memory(asked, state.made, state.start, state.lessons[:])
 
     def foretell(self, seq: Sequence, k: int) -> list[list[int]]:
