@@ -80,7 +80,7 @@ def partial_kernel(
     inside = exists[:, None] & (lane < D)[None, :]
     count = split_at(last - 1) + 1
     for index in range(tl.program_id(1), count, tl.num_programs(1)):
-        split = (2 * count - 2 - index) % count  # the longest first; the newest, which may be short, last
+        split = tl.where(index == count - 1, index, count - 2 - index)  # the longest first; the newest may be short
         first = split_start(split)
         end = tl.minimum(split_start(split + 1), last)
         if MODE == "span" or MODE == "spans":
