@@ -84,7 +84,7 @@ def main() -> int:
     parser.add_argument("--json", metavar="FILE", help="write what each kernel uses")
     options = parser.parse_args()
     driver.set_active(Absent(options.capability))
-    launch._depends = lambda: options.capability >= 90  # type: ignore[assignment]
+    launch._generation = lambda: options.capability // 10  # type: ignore[assignment]
     jobs = [job for job in jobs_of_checks() if wanted(job, options.only, options.rows)]
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TRITON_CACHE_DIR"] = folder

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from kernel_checks import by_pointer
 from torch import Tensor
 
 from specd.engine.kernels import attention, linear, linear_tma
@@ -49,6 +50,13 @@ def build_products(columns: int, depth: int, dtype: torch.dtype, rows: int, bias
         ops.projection(x, weight, vector if bias else None)
     if "g" in kinds:
         ops.gated(x, weight)
+
+
+def build_by_pointer(columns: int, depth: int, dtype: torch.dtype, kinds: str) -> None:
+    x, weight, vector = empty(16, depth, dtype=dtype), empty(columns, depth, dtype=dtype), empty(columns, dtype=dtype)
+    for name in ("linear", "projection", "gated"):
+        if name[0] in kinds:
+            by_pointer(x, weight, vector, name)
 
 
 def build_small(hidden: int, heads: int, groups: int, size: int, dtype: torch.dtype, parts: int, rows: int) -> None:
@@ -141,8 +149,10 @@ def jobs_of_checks() -> list[Job]:
         jobs += [
             ("products", columns, depth, BF16, rows, True, kind) for rows in (1, 32, 64, 128, 384) for kind in kinds
         ]
+        jobs.append(("by_pointer", columns, depth, BF16, kinds))
     jobs += [("products", 102, 200, torch.float16, rows, True, k) for rows in (1, 32, 64, 128, 384) for k in "lpg"]
     jobs += [("products", 384, 768, torch.float32, rows, True, k) for rows in (1, 32, 384) for k in "lpg"]
+    jobs += [("by_pointer", 102, 200, torch.float16, "lpg"), ("by_pointer", 384, 768, torch.float32, "lpg")]
     for heads, groups, size, dtype in (
         (32, 8, 128, BF16), (6, 6, 64, BF16), (28, 4, 128, torch.float16), (6, 6, 64, torch.float32)
     ):  # fmt: skip

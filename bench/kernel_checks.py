@@ -9,6 +9,7 @@ from torch import Tensor
 
 from specd.engine import sampling
 from specd.engine.choice import accept as accept_on_host
+from specd.engine.kernels import linear, tiles
 from specd.engine.kernels.accept import accept
 from specd.engine.kernels.cuda import CudaOps
 from specd.engine.kernels.lanes import as_lanes
@@ -40,6 +41,18 @@ def summed(parts: Tensor) -> Tensor:
     return total
 
 
+def by_pointer(x: Tensor, weight: Tensor, bias: Tensor, name: str) -> Tensor:
+    """`linear`, `projection` (summed) or `gated` by linear.py's kernel, whatever CudaOps takes."""
+    gated = name == "gated"
+    splits = tiles.splits_for(*weight.shape) if name == "projection" else 1
+    tile = tiles.by_pointer(16, len(weight) // (2 if gated else 1), x.dtype, gated)
+    return summed(
+        linear.launch(
+            x, weight, None if gated else bias, tile, splits=splits, gated=gated, partial=name == "projection"
+        )
+    )
+
+
 def products(ops: CudaOps, columns: int, depth: int, dtype: torch.dtype, kinds: str) -> dict[str, Any]:
     """Errors and row bits of `linear`, `projection` and `gated` (kinds: their first letters)."""
     x = torch.randn(384, depth, device="cuda").to(dtype)
@@ -63,6 +76,7 @@ def products(ops: CudaOps, columns: int, depth: int, dtype: torch.dtype, kinds: 
             out = call(x[:m])
             worst = max(worst, error(out, expected[:m]))
             same &= torch.equal(out[: min(8, m)], one[:m])
+            same &= torch.equal(out, by_pointer(x[:m], weight, bias, name))
         found[name] = {"error": worst, "same bits": same}
         largest = call(x)
         for m in (128, 64, 16):

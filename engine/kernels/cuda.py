@@ -11,12 +11,19 @@ from torch import Tensor
 from specd.engine.kernels import accept, attention, fused, linear, linear_tma, sample, tiles
 from specd.engine.kernels.lanes import as_lanes
 
+try:
+    from specd.engine.kernels import linear_gluon
+except ImportError:  # a Triton without Gluon
+    linear_gluon = None  # type: ignore[assignment]
+
 
 def _product(
     x: Tensor, weight: Tensor, bias: Tensor | None, *, splits: int = 1, gated: bool = False, partial: bool = False,
     in_order: bool = False,
 ) -> Tensor:  # fmt: skip
     x = x.contiguous()
+    if linear_gluon is not None and linear_gluon.takes(x, weight):
+        return linear_gluon.launch(x, weight, bias, splits=splits, gated=gated, partial=partial)
     rows, columns = len(x), len(weight) // (2 if gated else 1)
     if linear_tma.takes(x, weight):
         launch, tile = linear_tma.launch, tiles.by_descriptor(rows, columns, splits, gated)

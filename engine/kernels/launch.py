@@ -47,7 +47,17 @@ def knows_tma() -> bool:
     return INTERPRETED or _depends()
 
 
-@cache
+def knows_wgmma() -> bool:
+    """Whether the device has Hopper's matrix unit, which those after it have not."""
+    return _generation() == 9
+
+
 def _depends() -> bool:
     """Whether the device knows programmatic dependent launch."""
-    return not INTERPRETED and torch.cuda.is_available() and torch.cuda.get_device_capability()[0] >= 9
+    return _generation() >= 9
+
+
+@cache
+def _generation() -> int:
+    """The device's compute capability without its minor part; 0 without a GPU."""
+    return 0 if INTERPRETED or not torch.cuda.is_available() else int(torch.cuda.get_device_capability()[0])

@@ -10,9 +10,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 KERNELS = {
-    "accept_kernel", "add_rms_norm_kernel", "border_kernel", "draw_kernel", "linear_kernel", "linear_pair_kernel",
-    "linear_tma_kernel", "merge_kernel", "partial_kernel", "pick_kernel", "qk_norm_rope_store_kernel", "scan_kernel",
-    "tail_kernel",
+    "accept_kernel", "add_rms_norm_kernel", "border_kernel", "draw_kernel", "linear_gluon_kernel", "linear_kernel",
+    "linear_pair_kernel", "linear_tma_kernel", "merge_kernel", "partial_kernel", "pick_kernel",
+    "qk_norm_rope_store_kernel", "scan_kernel", "tail_kernel",
 }  # fmt: skip
 
 
