@@ -106,6 +106,7 @@ def rewrite(
         tail = len(target.text) - region.end
         before, after = target.text[region.start : region.end], ended.text[region.start : len(ended.text) - tail]
         told += renames.remarks(request.instruction, asked.pairs, before, after, first=region.start_line)
+        told += renames.gone(request.instruction, before, after)
     if mode == "refuse" and report.broke_syntax:
         emit(Failed("guard", report.message, trace.summary()))
     else:

@@ -1,7 +1,8 @@
-"""What a rename left undone, and what it did too much: a name that still stands, longer names that changed with it.
+"""What a rewrite did to names and should not have: a name that was renamed and still stands, longer ones that changed
+with it, and one that was given a value and is gone.
 
-Both may be meant, so they are told and nothing is refused. Only what an instruction plainly calls a rename is looked
-at, and only names of one word: what a name with dots stands for a text does not tell.
+All of it may be meant, so it is told and nothing is refused. Only what an instruction plainly calls a rename or a
+value is looked at, and only names of one word: what a name with dots stands for a text does not tell.
 """
 
 import re
@@ -15,6 +16,11 @@ from specd.daemon.rewrite.lines import shortened, split_lines
 _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"[^\W\d]\w*")
 _RENAME = re.compile(r"\brenam|->|→|\bs/", re.IGNORECASE)
+_VALUE = re.compile(  # "set MOST to 3"
+    r"""\b(?:set|bump|raise|lower|increase|decrease)\s+(?:the\s+)?(?:value\s+of\s+|constant\s+|variable\s+)?
+    ["'`]?([^\W\d]\w*)["'`]?\s*(?:\bto\b|=|\bat\b|\bas\b)\s*(?:[-+]?\.?\d|["'`]|(?:true|false|none|nil|null)\b)""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _SHOWN = 3  # lines, and names, that a note spells out
 _LONG = 60  # characters of a name
 
@@ -42,6 +48,13 @@ def remarks(
             spelled = ", ".join(f"{word} is now {other}" for word, other in changes)
             out.append(f"renamed with {shortened(old, _LONG)}: {spelled}{_more(len(too))}")
     return out
+
+
+def gone(instruction: str, before: str, after: str) -> list[str]:
+    """Names that the instruction gives a value, and that are gone with it, a line each."""
+    old_words, new_words = set(_WORD.findall(before)), set(_WORD.findall(after))
+    lost = [name for name in dict.fromkeys(_VALUE.findall(instruction)) if name in old_words and name not in new_words]
+    return [f"{shortened(name, _LONG)} is gone" for name in lost[:_SHOWN]]
 
 
 def _became(word: str, other: str, before: "Counter[str]", after: "Counter[str]") -> bool:

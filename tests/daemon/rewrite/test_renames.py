@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specd.daemon.rewrite.pairs import read_pairs
-from specd.daemon.rewrite.renames import remarks
+from specd.daemon.rewrite.renames import gone, remarks
 
 BEFORE = "def page(pages):\n    page_size = 1\n    return page\n"
 
@@ -44,6 +44,27 @@ def test_longer_names_that_changed_with_it_are_told_unless_they_were_asked_for()
 )  # fmt: skip
 def test_what_is_no_plain_rename_of_what_is_there_is_not_judged(instruction: str) -> None:
     assert told(instruction, BEFORE, BEFORE.replace("page", "block") + "page page page\n") == []
+
+
+@pytest.mark.parametrize(
+    "instruction", ["set GAP to -0.02", "Set the value of `GAP` to 3, please", "raise GAP to .5", "set GAP = true"]
+)
+def test_a_name_that_is_given_a_value_and_is_gone_is_told(instruction: str) -> None:
+    assert gone(instruction, "GAP = -0.01\n", "--0.02 = -0.01\n") == ["GAP is gone"]
+    assert gone(instruction, "GAP = -0.01\n", "GAP = -0.02\n") == []
+    assert gone(instruction, "GAPS = -0.01\n", "x = 1\n") == []
+
+
+@pytest.mark.parametrize(
+    "instruction", ["rename GAP to SPACE", "set GAP to SPACE", "delete GAP", "GAP to -0.02", "set it to 3, not GAP"]
+)
+def test_a_name_that_may_well_go_is_not_missed(instruction: str) -> None:
+    assert gone(instruction, "GAP = -0.01\n", "") == []
+
+
+@given(st.text(), st.text(), st.text())
+def test_any_texts_are_searched_for_names_that_are_gone(instruction: str, before: str, after: str) -> None:
+    assert all("\n" not in line and len(line) < 80 for line in gone("set a to 1 " + instruction, before, after))
 
 
 @given(st.text(), st.text(), st.text(), st.lists(st.tuples(st.text(), st.text()), max_size=4))
