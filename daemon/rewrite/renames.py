@@ -21,6 +21,7 @@ _VALUE = re.compile(  # "set MOST to 3"
     ["'`]?([^\W\d]\w*)["'`]?\s*(?:\bto\b|=|\bat\b|\bas\b)\s*(?:[-+]?\.?\d|["'`]|(?:true|false|none|nil|null)\b)""",
     re.IGNORECASE | re.VERBOSE,
 )
+_GIVEN = r"\s*(?::?=(?!=)|:)"  # what stands between a name and its value
 _SHOWN = 3  # lines, and names, that a note spells out
 _LONG = 60  # characters of a name
 
@@ -51,10 +52,17 @@ def remarks(
 
 
 def gone(instruction: str, before: str, after: str) -> list[str]:
-    """Names that the instruction gives a value, and that are gone with it, a line each."""
-    old_words, new_words = set(_WORD.findall(before)), set(_WORD.findall(after))
-    lost = [name for name in dict.fromkeys(_VALUE.findall(instruction)) if name in old_words and name not in new_words]
-    return [f"{shortened(name, _LONG)} is gone" for name in lost[:_SHOWN]]
+    """Names that the instruction gives a value, and that do not stand before one any more, or not at all: a line
+    each."""
+    out: list[str] = []
+    for name in dict.fromkeys(_VALUE.findall(instruction)):
+        word = rf"\b{re.escape(name)}\b"
+        stood, given = (len(re.findall(each, before)) for each in (word, word + _GIVEN))
+        if stood and not re.search(word, after):
+            out.append(f"{shortened(name, _LONG)} is gone")
+        elif len(re.findall(word + _GIVEN, after)) < given:
+            out.append(f"a place where {shortened(name, _LONG)} had its value is gone")
+    return out[:_SHOWN]
 
 
 def _became(word: str, other: str, before: "Counter[str]", after: "Counter[str]") -> bool:

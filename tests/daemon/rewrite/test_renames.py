@@ -51,6 +51,11 @@ def test_what_is_no_plain_rename_of_what_is_there_is_not_judged(instruction: str
 )
 def test_a_name_that_is_given_a_value_and_is_gone_is_told(instruction: str) -> None:
     assert gone(instruction, "GAP = -0.01\n", "--0.02 = -0.01\n") == ["GAP is gone"]
+    assert gone(instruction, "GAP = 1\nreturn GAP\n", "2 = 1\nreturn GAP\n") == [
+        "a place where GAP had its value is gone"
+    ]
+    assert gone(instruction, "GAP = GAP + 1\n", "GAP = 3\n") == []
+    assert gone(instruction, "if GAP == 1: GAP := 2\n", "if other: GAP := 3\n") == []
     assert gone(instruction, "GAP = -0.01\n", "GAP = -0.02\n") == []
     assert gone(instruction, "GAPS = -0.01\n", "x = 1\n") == []
 
