@@ -219,12 +219,16 @@ class Adaptive:
 
 def matched(draft: Draft, tokens: Tokens[int]) -> int:
     """How many of `tokens` the draft foresaw, from the first on."""
-    drafted = draft.tokens.tolist()
-    if draft.parents is None:
-        pairs = zip(drafted, tokens, strict=False)
-        return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(drafted), len(tokens)))
-    node, count = -1, 0
-    for index, (token, parent) in enumerate(zip(drafted, draft.parents.tolist(), strict=True)):
-        if count < len(tokens) and parent == node and token == tokens[count]:
-            node, count = index, count + 1
-    return count
+    return held_by(draft.tokens.tolist(), None if draft.parents is None else draft.parents.tolist(), tokens)
+
+
+def held_by(drafted: list[int], parents: list[int] | None, row: Tokens[int]) -> int:
+    """How many of the row's first tokens a chain or a tree holds; parents as in Draft."""
+    if parents is None:
+        pairs = zip(drafted, row, strict=False)
+        return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(drafted), len(row)))
+    node, held = -1, 0
+    for index, (token, parent) in enumerate(zip(drafted, parents, strict=True)):
+        if held < len(row) and parent == node and token == row[held]:
+            node, held = index, held + 1
+    return held

@@ -12,7 +12,7 @@ from collections.abc import Sequence as Tokens
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from specd.engine.adaptive import Adaptive, Weighed
+from specd.engine.adaptive import Adaptive, Weighed, held_by
 from specd.engine.draft import Draft, Sequence, is_foresighted
 from specd.engine.policy import Choice, StepPolicy
 
@@ -84,7 +84,12 @@ class Foresight:
 
     def meet(self, tokens: Tokens[int]) -> bool:
         """These tokens came. -> whether that was foreseen; policy and proposers then know of them already."""
-        found = self._found = self._ready.get(tuple(tokens)) if self._ready else None
+        found = None
+        if self._ready:  # once: what follows the next step was not foreseen, whether or not that is looked beyond
+            self._left.append(self._ready)
+            found = self._ready.get(tuple(tokens))
+            self._ready = {}
+        self._found = found
         if found is not None:
             for owner, state in zip(self._owners, found.states, strict=True):
                 owner.state = state
@@ -126,20 +131,8 @@ def _outcomes(draft: Draft, rows: Tokens[Tokens[int]]) -> Iterator[tuple[int, ..
     tokens = draft.tokens.tolist() if rows else []
     parents = None if draft.parents is None else draft.parents.tolist()
     for row in rows:
-        held = _held(tokens, parents, row)
+        held = held_by(tokens, parents, row)
         outcome = tuple(row[: held + 1])
         if held < len(row) and outcome not in told:
             told.add(outcome)
             yield outcome
-
-
-def _held(tokens: list[int], parents: list[int] | None, row: Tokens[int]) -> int:
-    """How many of the row's first tokens the draft holds."""
-    if parents is None:
-        pairs = zip(tokens, row, strict=False)
-        return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(tokens), len(row)))
-    node, held = -1, 0
-    for index, (token, parent) in enumerate(zip(tokens, parents, strict=True)):
-        if held < len(row) and parent == node and token == row[held]:
-            node, held = index, held + 1
-    return held

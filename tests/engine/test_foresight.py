@@ -266,6 +266,30 @@ def test_nothing_is_foreseen_where_the_device_is_done_or_somebody_cannot_branch(
         assert ahead.take(seq, 100) is None
 
 
+@pytest.mark.usefixtures("is_patient")
+def test_what_an_earlier_step_could_have_emitted_is_not_met_later() -> None:
+    """Not every step is looked beyond: the device may be done by then, or the step run in one piece."""
+    branches, row = NgramBranches(15), [1, 2, 3, 4, 1, 2, 3, 4, 1, 2]
+    seq, learnt = Sequence(row, 4), Acceptance()
+    policy = Adaptive([TreeProposer([branches], acceptance=learnt)], CostTable(dict(COSTS), frozen=True))
+    ahead = Foresight(policy)
+    draft = policy.choose(seq, 100).draft
+    ahead.look(seq, draft, 0.0, NEVER, lambda length: 100, lambda: True)
+    foreseen = next(iter(ahead._ready))
+    for tokens in ([9], foreseen):  # the second step says what the first one might have said
+        seq.tokens.extend(tokens)
+        assert not ahead.meet(tokens)
+        assert ahead.take(seq, 100) is None
+    assert policy.state.start == 10
+    policy.choose(seq, 100)
+    policy.conclude(seq)
+    for proposer in policy.proposers:
+        proposer.conclude(seq)  # type: ignore[attr-defined]
+    assert branches._index.tokens == seq.tokens
+    assert {name for name, _ in learnt._counts} == {"ngram/0"}
+    assert all(sum(counts.refused) == 1.0 for counts in learnt._counts.values())  # by what came, 9, and not as foreseen
+
+
 def test_no_outcome_is_begun_that_would_take_longer_than_the_step(tokenizer: Tokenizer) -> None:
     costs = {1: 1e-3, 16: 1e-3}
     seq = Sequence(tokenizer.encode(CODE), 0)
