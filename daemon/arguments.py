@@ -14,7 +14,7 @@ from specd.daemon.protocol import ContextFile, RewriteRequest, Sampling, Specula
 EXIT_CODES: Final = """\
 exit status:
   0    done
-  1    no change needed, or the model declined; `specd status`: no daemon runs
+  1    the model changed nothing, or declined; `specd status`: no daemon runs
   2    the command line or the settings are wrong
   3    a file was refused or could not be written; it is as it was
   4    the model, the engine or the daemon failed, the answer broke off, or

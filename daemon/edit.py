@@ -184,7 +184,10 @@ def _result(name: str, where: str, outcome: Outcome) -> Result:
             lines = [display.statistics(name + where, summary), *_remarks(name, notes, said)]
             return Result(name, errors.DONE, "\n".join(lines), outcome)
         case NoChange(summary, notes, said):
-            lines = [f"{name}{where}: no change needed · {display.speed(summary)}", *_remarks(name, notes, said)]
+            lines = [
+                f"{name}{where}: the model changed nothing · {display.speed(summary)}",
+                *_remarks(name, notes, said),
+            ]
             return Result(name, errors.NO_CHANGE, "\n".join(lines), outcome)
         case Declined(message):
             return Result(name, errors.NO_CHANGE, f"{name}{where}: {_of_whole_file(message)}", outcome)

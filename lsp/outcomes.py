@@ -80,7 +80,7 @@ def said_of(outcome: Outcome, facts: Facts) -> Said:
                 told = messages.done(facts.hunks, facts.seconds, summary, facts.lines) + messages.left(facts.left)
             return Said("done", _with(told, notes), "warning" if notes else "info")
         case NoChange(_, notes):
-            return Said("no_change", _with("no change needed", notes), "warning" if notes else "info")
+            return Said("no_change", _with("the model changed nothing", notes), "warning" if notes else "info")
         case Declined(message):
             told = _with_kept(message, facts.hunks, says_unchanged=outcome.says_unchanged)
             return Said("declined", told, "warning")

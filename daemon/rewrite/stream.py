@@ -120,7 +120,7 @@ class RewriteStream:
         if complete and report.declined is not None:
             return "declined", f"the model declined: {shortened(' '.join(report.declined.split()), _SAID)}"
         if sure or (complete and report.fence and stream.kept_from is None and not stream.unplaced):
-            return ("done", "") if changed else ("unchanged", "no change needed")
+            return ("done", "") if changed else ("unchanged", "the model changed nothing")
         return "truncated", f"the answer broke off; {self._as_before()}"
 
     def _as_before(self) -> str:

@@ -59,7 +59,7 @@ def test_nothing_to_do_is_exit_status_1_and_no_write(warm: Home) -> None:
     before = path.stat()
     done = warm.edit(path)
     assert done.returncode == 1, done.stderr
-    assert "no change needed" in done.stderr
+    assert "the model changed nothing" in done.stderr
     assert path.stat().st_mtime_ns == before.st_mtime_ns
 
 
@@ -102,7 +102,7 @@ def test_the_same_file_twice_is_rewritten_twice(warm: Home) -> None:
     done = warm.run("edit", "twice.py", "twice.py", "-i", RENAME)
     assert done.returncode == 0, done.stderr
     assert path.read_text() == MESH
-    assert "no change needed" in done.stderr
+    assert "the model changed nothing" in done.stderr
 
 
 def test_other_names_of_a_file_keep_the_old_text_and_that_is_told(warm: Home) -> None:
@@ -239,5 +239,5 @@ def test_a_note_is_told_where_nothing_changed_too(warm: Home) -> None:
     path = warm.write("note.py", MESH)
     done = warm.edit(path, "--context", "missing.py")
     assert done.returncode == 1
-    assert "no change needed" in done.stderr
+    assert "the model changed nothing" in done.stderr
     assert "missing.py cannot be read" in done.stderr

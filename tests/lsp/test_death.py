@@ -126,7 +126,7 @@ def test_a_daemon_that_the_server_started_leaves_no_zombie(own_replay: Home, edi
     uri = at.open(GRID)
     for said in (1, 2):  # the second daemon is started by the server that saw the first one die
         at.rewrite(uri, "nothing")
-        assert "no change needed" in at.wait_shown(said)
+        assert "the model changed nothing" in at.wait_shown(said)
         os.kill(own_replay.daemon_pid(), signal.SIGKILL)
         wait_for(lambda: not own_replay.client.is_reachable())
     server = psutil.Process(at.process.pid)

@@ -50,7 +50,7 @@ def test_an_answer_for_which_nobody_waits_any_more_is_left_out(replay: Home, edi
     at.wait_shown()
     time.sleep(1.5)
     at.rewrite(uri, "nothing")
-    assert at.wait_shown(2) == "specd: no change needed"
+    assert at.wait_shown(2) == "specd: the model changed nothing"
 
 
 def test_the_server_ends_with_the_editors_process_even_if_the_pipe_stays_open(replay: Home) -> None:

@@ -37,7 +37,7 @@ def facts(**changes: object) -> Facts:
             "conflict",
             "the editor refused the edit: read-only: 1 of 1 hunk not applied (line 3)",
         ),
-        (NoChange(NONE), {"hunks": 0}, "no_change", "no change needed"),
+        (NoChange(NONE), {"hunks": 0}, "no_change", "the model changed nothing"),
         (
             Declined("the model declined: no.", NONE),
             {"hunks": 0},

@@ -111,7 +111,7 @@ def test_a_race_at_every_edit_still_ends_right(editor: GetEditor) -> None:
 @pytest.mark.parametrize(
     ("instruction", "words", "text"),
     [
-        ("nothing", "no change needed", GRID),
+        ("nothing", "the model changed nothing", GRID),
         ("refuse", "the model declined: I cannot do that; nothing was changed", GRID),
         ("cut", "broke off", None),
         ("fail", "the replay says that the engine fails here", None),

@@ -54,7 +54,7 @@ def test_a_prompt_that_does_not_block_rewrites_the_same_lines_after_the_text_has
 
 def test_earlier_instructions_are_in_the_history_and_completed(nvim: Nvim) -> None:
     nvim.api.command("SpecdRewrite! nothing to see")
-    nvim.wait_said("no change needed")
+    nvim.wait_said("the model changed nothing")
     assert nvim.api.call("getcompletion", "SpecdRewrite nothing to", "cmdline") == ["to see"]
     assert nvim.api.call("histget", "input", -1) == "nothing to see"
     nvim.api.input(":SpecdRewrite!<CR><Up><CR>")

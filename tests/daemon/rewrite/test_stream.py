@@ -78,7 +78,7 @@ def test_the_predicted_answer_changes_nothing() -> None:
             assert stream.push(prompt.predicted) == []
             hunks, outcome = stream.finish(complete=True)
             assert hunks == []
-            assert (outcome.kind, outcome.message, outcome.text) == ("unchanged", "no change needed", TEXT)
+            assert (outcome.kind, outcome.message, outcome.text) == ("unchanged", "the model changed nothing", TEXT)
 
 
 def test_a_refusal_is_a_message() -> None:

@@ -46,7 +46,7 @@ export function promptTests(bench: () => Bench): void {
         await window.waitForText(GRID, "the old text");
         await window.selectAll();
         await window.ask("nothing");
-        await window.notification(/no change needed/);
+        await window.notification(/the model changed nothing/);
         await window.selectAll();
         await window.command("specd: Rewrite with LLM...");
         await window.page.waitForSelector(".quick-input-list .monaco-list-row:has-text('break it now')");
@@ -62,7 +62,7 @@ export function promptTests(bench: () => Bench): void {
             window.page.waitForSelector(`.quick-input-list .monaco-list-row.focused[aria-label^="${text}"]`);
         await window.selectAll();
         await window.ask("nothing");
-        await window.notification(/no change needed/);
+        await window.notification(/the model changed nothing/);
         await window.dismissNotifications();
         await window.selectAll();
         await window.ask("rename Grid to Mesh");
@@ -77,7 +77,7 @@ export function promptTests(bench: () => Bench): void {
         await window.page.waitForSelector(".quick-input-list .monaco-list-row:has-text('Add type annotations')");
         await focused("nothing");
         await window.press("Enter");
-        await window.notification(/no change needed/);
+        await window.notification(/the model changed nothing/);
         assert.equal(await window.text(), shown(MESH));
     }));
 

@@ -81,7 +81,7 @@ test("a rewrite that went well, or that was cancelled, is told in the status bar
 });
 
 test("no change is a message, since nothing else shows that it is over", () => {
-    const shown = shownOf(result({ outcome: "no_change", message: "no change needed", hunks: 0 }));
+    const shown = shownOf(result({ outcome: "no_change", message: "the model changed nothing", hunks: 0 }));
     assert.deepEqual([shown.level, shown.canRevert], ["info", false]);
 });
 
