@@ -60,8 +60,10 @@ class Acceptance:
             factors = [factor for factor, size in zip(alive, _SIZES, strict=False) for _ in range(size)]
             self._deepest = max(depth, self._deepest)
             factors += [alive[-1]] * (self._deepest - len(factors))
+            # Gone before the other is there: jobs share this, and an interrupt in between must not leave one too short.
+            is_expected = self._expected.pop((proposer, evidence), None) is not None
             known = self._survival[proposer, evidence] = list(accumulate(factors, mul))
-            if self._expected.pop((proposer, evidence), None) is not None:  # somebody asks for it
+            if is_expected:  # somebody asks for it
                 self.expected(proposer, evidence, 0)
         return known[:depth]
 

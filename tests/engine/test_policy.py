@@ -1,7 +1,11 @@
 """The policy: decides by expected tokens per second, learns, follows costs, and can be replayed."""
 
+import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 import torch
@@ -118,6 +122,39 @@ def test_survival_is_a_falling_curve_of_probabilities(steps: list[tuple[int, int
     curve = acceptance.survival("p", 0, depth)
     assert len(curve) == depth
     assert all(0.0 <= b <= a <= 1.0 for a, b in zip([1.0, *curve], curve, strict=False))
+
+
+def test_an_interrupt_leaves_no_expectation_that_is_too_short_or_old() -> None:
+    """The jobs of a model share it: the next one must not run into what the last one left half done."""
+    source, fresh = inspect.getsourcefile(Acceptance), Acceptance()
+    fresh.record("a", 0, 9, 3)
+    at, is_through = 0, False
+    while not is_through:
+        at, lines, learnt = at + 1, 0, Acceptance()
+        learnt.expected("a", 0, 4)
+
+        def trace(frame: FrameType, kind: str, _: object, at: int = at) -> Any:
+            nonlocal lines
+            if frame.f_code.co_filename != source or frame.f_code.co_name not in ("survival", "expected"):
+                return None
+            lines += kind == "line"
+            if lines == at:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+            return trace
+
+        learnt.record("a", 0, 9, 3)
+        previous = sys.gettrace()
+        try:
+            sys.settrace(trace)
+            learnt.expected("a", 0, 100)
+            is_through = True
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(previous)
+        assert learnt.expected("a", 0, 100)[:101] == fresh.expected("a", 0, 100)[:101]
+    assert at > 10
 
 
 def test_decisions_can_be_replayed() -> None:
