@@ -35,6 +35,7 @@ __all__ = [
     "running_status",
 ]
 
+_ACCEPT_SECONDS: Final = 30.0  # a daemon accepts a job within milliseconds; it may be importing, a machine may be busy
 _SILENT: Final = (
     "the daemon (pid {pid}) takes connections and does not answer: it is suspended, or stuck.\n"
     "`kill -CONT {pid}` wakes it; if that does not help, `kill -KILL {pid}` ends it, and the next rewrite starts one."
@@ -89,10 +90,18 @@ def keep_trace(record: dict[str, Any]) -> None:
 class Client:
     """Requests to the daemon at `address`, one connection each. `name` tells its queue whose jobs these are."""
 
-    def __init__(self, address: Address, *, name: str | None = None, connect_timeout: float = 5.0) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        name: str | None = None,
+        connect_timeout: float = 5.0,
+        accept_timeout: float = _ACCEPT_SECONDS,
+    ) -> None:
+        """accept_timeout: seconds in which a rewrite is accepted; how long it takes then is not limited."""
         self.address = address
         self.name = name or f"pid-{os.getpid()}"
-        self._connect_timeout = connect_timeout
+        self._connect_timeout, self._accept_timeout = connect_timeout, accept_timeout
 
     def is_reachable(self) -> bool:
         """Whether somebody listens at the address."""
@@ -103,8 +112,11 @@ class Client:
         return True
 
     def rewrite(self, request: RewriteRequest) -> "RewriteStream":
-        """Start a rewrite. Raises DaemonUnavailable, VersionMismatch, Busy, UsageError before the first event."""
-        return RewriteStream(self._send("POST", "/v1/rewrite", wire.to_json(request), timeout=None))
+        """Start a rewrite. Raises DaemonUnavailable, Unanswered, VersionMismatch, Busy, UsageError before the first
+        event."""
+        connection = self._send("POST", "/v1/rewrite", wire.to_json(request), timeout=self._accept_timeout)
+        connection.wait_without_end()
+        return RewriteStream(connection)
 
     def prepare(self, request: PrepareRequest, *, timeout: float | None = None) -> PrepareReply:
         """Warm the prompt's fixed part and wait until that is done."""

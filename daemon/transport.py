@@ -162,6 +162,10 @@ class Connection:
             if key.lower() == "content-length":
                 self._length = int(value)
 
+    def wait_without_end(self) -> None:
+        """From here on a read may take as long as it does."""
+        self._socket.settimeout(None)
+
     def read(self) -> bytes:
         """The whole body. Raises ValueError if it is cut short."""
         body = self._reader.read()

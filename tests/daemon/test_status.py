@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -11,9 +12,11 @@ import pytest
 from daemon_home import Home, wait_for
 
 from specd.daemon import lifecycle
-from specd.daemon.client import connect, running_status
+from specd.daemon.client import Client, connect, running_status
 from specd.daemon.errors import DaemonUnavailable, NoDaemon, Unanswered
+from specd.daemon.events import OUTCOMES
 from specd.daemon.locks import FileLock
+from specd.daemon.protocol import RewriteRequest, Target
 from specd.daemon.transport import Address, lock_path
 
 
@@ -68,6 +71,22 @@ def test_who_needs_a_daemon_that_is_suspended_or_is_to_stop_it_is_told_so_too(
     assert time.monotonic() - began < 40  # each waits for ten seconds, once
     os.kill(pid, signal.SIGKILL)
     assert connect().status()["pid"] != pid
+
+
+def test_a_rewrite_waits_for_a_silent_daemon_to_accept_it_but_not_for_ever(suspended: tuple[Home, int]) -> None:
+    home, pid = suspended
+    client, asked = Client(Address(socket=home.socket), accept_timeout=0.3), RewriteRequest(Target("x = 1\n"), "y")
+    with pytest.raises(Unanswered, match=f"kill -CONT {pid}"):
+        client.rewrite(asked)
+    os.kill(pid, signal.SIGCONT)
+    wait_for(lambda: bool(home.client.status()))
+    with Client(Address(socket=home.socket), accept_timeout=2.0).rewrite(asked) as events:
+        os.kill(pid, signal.SIGSTOP)  # a job may take as long as it does
+        resumed = threading.Timer(3.0, os.kill, (pid, signal.SIGCONT))
+        resumed.start()
+        last = list(events)[-1]
+        resumed.join()
+    assert isinstance(last, OUTCOMES)
 
 
 def test_a_daemon_of_another_machine_that_does_not_answer_has_no_process_here(
