@@ -3,8 +3,8 @@
     python bench/compile.py [--capability 90] [--only attention,products] [--rows 1,128] [--json FILE]
 
 What bench/kernels.py checks on a device is compiled for one that is not there, by Triton and the ptxas in its package;
-nothing is launched. Ends with status 1 if a kernel does not build. One that spills registers is marked: its time is not
-what its bytes say.
+nothing is launched. Ends with status 1 if a kernel does not build, or needs more shared memory than such a device has.
+One that spills registers is marked: its time is not what its bytes say.
 """
 
 import argparse
@@ -28,6 +28,8 @@ from triton.runtime import driver
 from specd.engine.kernels import launch
 
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
+SHARED = {80: 166912, 86: 101376, 89: 101376, 120: 101376}  # bytes that a program may have, by capability
+HOPPER = 232448  # ... elsewhere
 USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
 
 
@@ -85,6 +87,8 @@ def main() -> int:
     options = parser.parse_args()
     driver.set_active(Absent(options.capability))
     launch._generation = lambda: options.capability // 10  # type: ignore[assignment]
+    limit = SHARED.get(options.capability, HOPPER)
+    launch.shared_memory = lambda: limit  # type: ignore[assignment]
     jobs = [job for job in jobs_of_checks() if wanted(job, options.only, options.rows)]
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TRITON_CACHE_DIR"] = folder
@@ -92,6 +96,9 @@ def main() -> int:
         kernels = used(Path(folder))
     for job, error in failed.items():
         print(f"does not build: {job}: {error}", file=sys.stderr)
+    large = [kernel for kernel in kernels if kernel["shared_bytes"] > limit]
+    for kernel in large:
+        print(f"has no room on the device: {kernel}", file=sys.stderr)
     print(f"{'':16}{'warps':>6}{'stages':>8}{'registers':>11}{'shared':>9}")
     for kernel in sorted(kernels, key=lambda kernel: (kernel["kernel"], kernel["registers"])):
         spilled = f"  spills {kernel['spilled_bytes']} bytes" if kernel["spilled_bytes"] else ""
@@ -104,7 +111,7 @@ def main() -> int:
         Path(options.json).write_text(
             json.dumps({"capability": options.capability, "kernels": kernels}, indent=1) + "\n"
         )
-    return 1 if failed or not kernels else 0
+    return 1 if failed or large or not kernels else 0
 
 
 if __name__ == "__main__":

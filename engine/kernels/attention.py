@@ -34,6 +34,7 @@ from specd.engine.kernels.attention_tile import (
     split_at,
     split_start,
     splits_of,
+    stages_for,
 )
 from specd.engine.kernels.attention_tree import tail_kernel
 from specd.engine.kernels.launch import knows_tma, options, start, trigger
@@ -195,6 +196,7 @@ def _split_attention(
     lines = min(tile, max(8, triton.next_power_of_2(rows * per)))
     k_desc, v_desc = descriptors(k_cache, v_cache, page)
     tma = k_desc is not k_cache
+    stages = stages_for(stages, tile, block, q.element_size(), tma)
     partial_kernel[(tiles, programs)](
         q, k_cache, v_cache, k_desc, v_desc, table, base, stop, extra, acc, state, base if ended is None else ended,
         out, rows, table.shape[0], MODE=mode, TMA=tma, MERGES=merges, LINES=lines if merges else tile, PAGE=page,
@@ -231,10 +233,12 @@ def attention(
     per = heads // groups
     tile, warps, stages = (32, 4, 2) if q.dtype == torch.float32 else WHOLE
     k_desc, v_desc = descriptors(k_cache, v_cache, page)
+    block, tma = triton.next_power_of_2(size), k_desc is not k_cache
+    stages = stages_for(stages, tile, block, q.element_size(), tma)
     whole_kernel[(triton.cdiv(rows * per, tile) * groups,)](
         q, k_cache, v_cache, k_desc, v_desc, table, base, out, rows, table.shape[0],
-        TMA=k_desc is not k_cache, PAGE=page, GROUP=per, GROUPS=groups, D=size, BD=triton.next_power_of_2(size),
-        R=tile, SCALE=_scale(size), STAGES=stages, **options(warps),
+        TMA=tma, PAGE=page, GROUP=per, GROUPS=groups, D=size, BD=block, R=tile, SCALE=_scale(size), STAGES=stages,
+        **options(warps),
     )  # fmt: skip
     return out
 

@@ -7,6 +7,7 @@ decoding"; the online softmax is FlashAttention's, arXiv 2205.14135).
 import triton
 import triton.language as tl
 
+from specd.engine.kernels import launch
 from specd.engine.kernels.launch import constant
 
 _SMALL, _KNEE, _LARGE = 256, 4096, 512
@@ -21,6 +22,13 @@ def splits_of(positions: int) -> int:
     """Splits that hold the first `positions` positions."""
     small = min(positions, _KNEE)
     return -(-small // _SMALL) + -(-(positions - small) // _LARGE)
+
+
+def stages_for(stages: int, rows: int, size: int, item: int, tma: bool) -> int:
+    """Of so many stages of a tile's pipeline, those that shared memory holds beside q and weights: rows of size `size`
+    and `item` bytes an element. By descriptor a stage's blocks are still read while the next one's arrive."""
+    left = launch.shared_memory() - rows * (size + BLOCK) * item
+    return max(1, min(stages, left // (2 * BLOCK * size * item) + (not tma)))
 
 
 @triton.jit

@@ -29,6 +29,7 @@ def _product(
         launch, tile = linear_tma.launch, tiles.by_descriptor(rows, columns, splits, gated)
     else:
         launch, tile = linear.launch, tiles.by_pointer(rows, columns, x.dtype, gated)
+    tile = tiles.fitting(tile, x.element_size(), gated)
     return launch(x, weight, bias, tile, splits=splits, gated=gated, partial=partial, in_order=in_order)
 
 

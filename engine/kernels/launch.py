@@ -52,6 +52,15 @@ def knows_wgmma() -> bool:
     return _generation() == 9
 
 
+@cache
+def shared_memory() -> int:
+    """Bytes of shared memory that one program may have: 227 KiB on Hopper, 99 on most cards of a desktop."""
+    if INTERPRETED or not torch.cuda.is_available():
+        return 232448
+    utils = triton.runtime.driver.active.utils
+    return int(utils.get_device_properties(torch.cuda.current_device())["max_shared_mem"])
+
+
 def _depends() -> bool:
     """Whether the device knows programmatic dependent launch."""
     return _generation() >= 9

@@ -3,8 +3,11 @@
 A weight's splits, and with them the order of every sum, depend on its shape alone; tiles change no bit of a result.
 """
 
+from dataclasses import replace
+
 import torch
 
+from specd.engine.kernels import launch
 from specd.engine.kernels.linear import Tile
 
 _PROGRAMS = 132  # multiprocessors of the device that the tiles were measured on
@@ -55,6 +58,17 @@ def by_descriptor(rows: int, columns: int, splits: int = 1, gated: bool = False)
     if gated:
         return Tile(128, 128, 64, 4, 8)
     return Tile(128, 128, 64, 6, 8) if columns > _HEAD else Tile(128, 64, 64, 4, 4)
+
+
+def fitting(tile: Tile, item: int, gated: bool = False) -> Tile:
+    """The tile with fewer stages, and where that is not enough less of K at once, if the device has less shared memory
+    than an H200. item: bytes of an element."""
+    width = item * (tile.bm + tile.bn * (2 if gated else 1))
+    for bk in (tile.bk, tile.bk // 2, tile.bk // 4):
+        stages = min(tile.stages, launch.shared_memory() // (width * bk))
+        if stages >= 2:
+            return replace(tile, bk=bk, stages=stages)
+    return replace(tile, bk=32, stages=1)
 
 
 def _is_even(bn: int, columns: int, splits: int) -> bool:

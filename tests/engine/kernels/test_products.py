@@ -1,5 +1,7 @@
 """Products in Triton's interpreter: right for ragged shapes, and the same bits for any number of rows."""
 
+import itertools
+
 import pytest
 import torch
 from torch import Tensor
@@ -98,6 +100,21 @@ def test_tiles_fill_the_device_evenly() -> None:
         assert tiles.by_descriptor(rows, 6144, tiles.splits_for(6144, 2560)).bn == 96
         assert tiles.by_descriptor(rows, 9728, gated=True).bn == 80
         assert tiles.by_descriptor(rows, 3072, 1).bn in (64, 128)
+
+
+def test_tiles_shrink_where_shared_memory_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = []
+    for rows, columns in itertools.product((1, 32, 64, 128, 384, 1024), (2048, 2560, 9728, 151936)):
+        for gated in (False, True):
+            chosen.append((tiles.by_pointer(rows, columns, torch.bfloat16, gated), gated))
+            chosen += [(tiles.by_descriptor(rows, columns, splits, gated), gated) for splits in (1, 4)]
+    assert all(tiles.fitting(tile, 2, gated) == tile for tile, gated in chosen)
+    monkeypatch.setattr(tiles.launch, "shared_memory", lambda: 101376)
+    for tile, gated in chosen:
+        small = tiles.fitting(tile, 2, gated)
+        assert (small.bm, small.bn, small.warps) == (tile.bm, tile.bn, tile.warps)
+        assert small.stages >= 2
+        assert small.stages * small.bk * (small.bm + small.bn * (2 if gated else 1)) * 2 <= 101376
 
 
 @pytest.mark.parametrize("kind", ["linear", "projection", "gated"])
