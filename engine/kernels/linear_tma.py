@@ -1,8 +1,8 @@
 """Products of more rows: what linear.py computes, bit for bit, tiles brought by the tensor memory accelerator.
 
 Tiles are copied by descriptor (CUDA, compute capability 9.0), which leaves the multiprocessor's threads to the matrix
-unit: from 17 rows on that is faster, and in a prefill a tenth to a third. The sums run in linear.py's order: K upwards,
-splits of K one after the other.
+unit: with few rows that is 1 % faster, from 17 on more, and in a prefill a tenth to a third. The sums run in
+linear.py's order: K upwards, splits of K one after the other.
 """
 
 import triton

@@ -14,10 +14,8 @@ _PROGRAMS = 132  # multiprocessors of the device that the tiles were measured on
 _HEAD = 65536  # columns; weights of more are vocabularies
 
 
-def splits_for(columns: int, depth: int, gated: bool = False) -> int:
+def splits_for(columns: int, depth: int) -> int:
     """Splits over K of a projection's weight [columns, depth]: enough programs for all multiprocessors."""
-    if gated:
-        return 1
     wanted = max(1, round(160 / -(-columns // 64)))
     return max(1, min(wanted, depth // 512, 6))
 
