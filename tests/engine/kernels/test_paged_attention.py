@@ -134,6 +134,15 @@ def test_splits_cover_every_position_once() -> None:
     assert {positions: attention_tile.splits_of(positions) for positions in sizes} == sizes
 
 
+def test_stages_shrink_where_shared_memory_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = [(4, 16, 128, 2), (3, 64, 128, 2), (3, 64, 64, 2), (2, 32, 128, 4)]  # of rows of so many bytes an element
+    for tma in (False, True):
+        assert [attention_tile.stages_for(*plan, tma) for plan in plans] == [4, 3, 3, 2]
+    monkeypatch.setattr(attention_tile.launch, "shared_memory", lambda: 101376)
+    assert [attention_tile.stages_for(*plan, False) for plan in plans] == [3, 3, 3, 2]
+    assert [attention_tile.stages_for(*plan, True) for plan in plans[:3]] == [2, 2, 3]
+
+
 def test_lanes_list_a_rows_visible_rows_in_order() -> None:
     _, mask = tree_layout(torch.tensor([-1, 0, -1, 1]))
     assert as_lanes(mask).tolist() == [
