@@ -1,6 +1,7 @@
 """Products in Triton's interpreter: right for ragged shapes, and the same bits for any number of rows."""
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -100,6 +101,15 @@ def test_tiles_fill_the_device_evenly() -> None:
         assert tiles.by_descriptor(rows, 6144, tiles.splits_for(6144, 2560)).bn == 96
         assert tiles.by_descriptor(rows, 9728, gated=True).bn == 80
         assert tiles.by_descriptor(rows, 3072, 1).bn in (64, 128)
+
+
+def test_the_device_says_how_much_shared_memory_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    utils = SimpleNamespace(get_device_properties=lambda device: {"max_shared_mem": 1000 + device})
+    monkeypatch.setattr(tiles.launch, "INTERPRETED", False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 3)
+    monkeypatch.setattr(tiles.launch.triton.runtime, "driver", SimpleNamespace(active=SimpleNamespace(utils=utils)))
+    assert tiles.launch.shared_memory.__wrapped__() == 1003
 
 
 def test_tiles_shrink_where_shared_memory_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
