@@ -93,13 +93,6 @@ def build_attention(
         attention.plan = kept
 
 
-def build_whole(heads: int, groups: int, size: int, plan: tuple[int, int, int], pages: int) -> None:
-    kept, attention.WHOLE = attention.WHOLE, plan
-    q, cache = empty(512, heads, size), empty(1024, groups, size)
-    attention.attention(q, cache, cache, empty(pages, dtype=torch.int32), 64, empty(1, dtype=torch.int32), None)
-    attention.WHOLE = kept
-
-
 def build_draws(vocabulary: int, dtype: torch.dtype) -> None:
     sampler = Sampler(torch.device("cpu"))
     sampler.floats, sampler.ints = sampler.floats.to("meta"), sampler.ints.to("meta")

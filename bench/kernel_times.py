@@ -37,16 +37,16 @@ def attention_times(model: Model) -> dict[str, float]:
                 attention.plan = lambda *_, plan=plan: plan
                 found[f"{context} {rows} {plan}"] = graph_us(layers, 5) / LAYERS
         attention.plan = kept
-        programs, many, whole = attention.PROGRAMS, attention.MANY, attention.WHOLE
+        programs, many = attention.PROGRAMS, attention.MANY
         for count in (132, 400, 2048) if rows > 16 else ():
             with tried(("attention", context, rows, count)):
                 attention.PROGRAMS = count
                 found[f"{context} {rows} programs {count}"] = graph_us(layers, 5) / LAYERS
         for plan in WHOLES if rows > 16 else ():
             with tried(("attention", context, rows, "whole", plan)):
-                attention.MANY, attention.WHOLE = 0, plan
+                attention.MANY, attention.plan = 0, lambda *_, plan=plan: plan
                 found[f"{context} {rows} whole {plan}"] = graph_us(layers, 5) / LAYERS
-        attention.PROGRAMS, attention.MANY, attention.WHOLE = programs, many, whole
+        attention.PROGRAMS, attention.MANY, attention.plan = programs, many, kept
         with tried(("tree attention", context, rows)):
             found[f"{context} {rows} tree"] = graph_us(functools.partial(layers, lanes), 5) / LAYERS
     for key, us in found.items():

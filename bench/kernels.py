@@ -101,7 +101,7 @@ def main() -> None:
     if "sweep" in parts:
         jobs += [shared(job) for job in swept]
     if "attention" in parts:
-        jobs += [("whole", HEADS, GROUPS, SIZE, plan, 256) for plan in WHOLES]
+        jobs += [("attention", HEADS, GROUPS, SIZE, torch.bfloat16, 512, "chain", 256, plan) for plan in WHOLES]
         jobs += [
             ("attention", HEADS, GROUPS, SIZE, torch.bfloat16, rows, mode, 256, plan)
             for rows in ROWS

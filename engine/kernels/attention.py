@@ -40,7 +40,6 @@ from specd.engine.kernels.attention_tree import tail_kernel
 from specd.engine.kernels.launch import knows_tma, options, start, trigger
 
 MANY = 256  # rows; whole_kernel takes more
-WHOLE = (64, 4, 3)  # its R, warps and stages: two programs a multiprocessor, so that one computes while one waits
 PROGRAMS = 264  # of partial_kernel that run at once, two a multiprocessor
 
 
@@ -154,7 +153,8 @@ def whole_kernel(
 
 
 def plan(rows: int, dtype: torch.dtype) -> tuple[int, int, int]:
-    """R, warps and pipeline stages of a tile for so many rows x heads of a group."""
+    """R, warps and pipeline stages of a tile for so many rows x heads of a group. Two programs of 64 share a
+    multiprocessor: one computes while one waits."""
     if dtype == torch.float32:
         return (16, 4, 2) if rows <= 16 else (32, 4, 2)
     if rows <= 16:
@@ -231,7 +231,7 @@ def attention(
         return _split_attention(q, k_cache, v_cache, table, page, "chain", base, base, base, ended)
     out = torch.empty_like(q)
     per = heads // groups
-    tile, warps, stages = (32, 4, 2) if q.dtype == torch.float32 else WHOLE
+    tile, warps, stages = plan(rows * per, q.dtype)
     k_desc, v_desc = descriptors(k_cache, v_cache, page)
     block, tma = triton.next_power_of_2(size), k_desc is not k_cache
     stages = stages_for(stages, tile, block, q.element_size(), tma)

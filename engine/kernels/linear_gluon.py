@@ -24,6 +24,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from specd.engine.kernels import launch as launching
+from specd.engine.kernels import linear_tma
 from specd.engine.kernels.launch import options, start, trigger
 from specd.engine.kernels.linear import outputs
 
@@ -187,10 +188,9 @@ def linear_gluon_kernel(
 
 
 def takes(x: Tensor, weight: Tensor) -> bool:
-    """Whether x is few rows and descriptors can hold both (16-bit, aligned), on a GPU that this is known to run on."""
-    aligned = x.shape[1] % 8 == 0 and (x.device.type == "meta" or (x.data_ptr() | weight.data_ptr()) % 16 == 0)
+    """Whether x is few rows and descriptors can hold both, on a GPU that this is known to run on."""
     known = triton.__version__.startswith(_KNOWN) and launching.knows_wgmma()
-    return x.shape[0] <= MOST and x.element_size() == 2 and aligned and known
+    return x.shape[0] <= MOST and known and linear_tma.takes(x, weight)
 
 
 def _shape(bm: int, columns: int, splits: int, split_depth: int, gated: bool) -> tuple[int, int, int]:

@@ -1,8 +1,8 @@
 """Drafts made while the device works: the same ones, whatever was foreseen, and nothing of what did not come."""
 
+import contextlib
 import gc
 import inspect
-import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from following import train
+from interrupting import Interrupting
 from scripted import Scripted, assert_fresh, run, tokens_of
 
 from specd.engine import (
@@ -211,37 +212,22 @@ def test_a_fault_in_what_did_not_come_ends_the_job_and_leaves_all_as_told(model:
 
 def test_an_interrupt_anywhere_in_it_leaves_all_as_told(model: Qwen3) -> None:
     files = {inspect.getsourcefile(module) for module in (foresight, tree, ngram_tree)}
+
+    def follows(frame: FrameType) -> bool:
+        return frame.f_code.co_filename in files and frame.f_code.co_name not in ("truncate", "<genexpr>")
+
     truth = tokens_of(generate(model, PROMPT, max_tokens=30, stop_ids=NEVER))
     total, at = 1, 0
     while at < total:
         at += 19
-        lines = 0
-
-        def trace(frame: FrameType, kind: str, _: object, at: int = at) -> Any:
-            nonlocal lines
-            if frame.f_code.co_filename not in files or frame.f_code.co_name in ("truncate", "<genexpr>"):
-                return None
-            if kind == "line":
-                lines += 1
-                if lines == at:
-                    sys.settrace(None)
-                    raise KeyboardInterrupt
-            return trace
-
         source = NgramBranches(15, [truth[::2] + truth])
         policy = lookup(truth, source)
-        cache, told, previous = model.new_cache(), list[int](), sys.gettrace()
+        cache, told = model.new_cache(), list[int]()
         events = generate(model, PROMPT, max_tokens=30, stop_ids=NEVER, speculative=policy, cache=cache)
-        try:
-            sys.settrace(trace)
+        with contextlib.closing(events), Interrupting(at, follows) as tried:
             for event in events:
                 told += event.tokens if isinstance(event, StepDone) else []
-            total = lines
-        except KeyboardInterrupt:
-            total += 19
-        finally:
-            sys.settrace(previous)
-            events.close()
+        total = tried.lines if tried.is_through else total + 19
         assert told == truth[: len(told)]
         assert_fresh(model, cache, [*PROMPT, *told][:-1] if told else PROMPT[: cache.length])
         assert source._index.tokens[source._base :] == [*PROMPT, *told][: source.state]

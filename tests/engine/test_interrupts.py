@@ -1,7 +1,7 @@
 """Whatever interrupts a job, and wherever: its caches are at the length that the caller was told, and it can go on."""
 
+import contextlib
 import inspect
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from drafters import NEVER, PROMPT, a_little_off
+from interrupting import Interrupting
 from scripted import Scripted, assert_fresh, tokens_of
 
 from specd.engine import (
@@ -116,35 +117,20 @@ def test_an_interrupt_at_any_line_of_a_step(model: Qwen3, near: Qwen3, plain: li
     files = {inspect.getsourcefile(module) for module in (job_module, verify, static_step)}
     source = inspect.getsourcelines(job_module)[0]
     told_of = 1 + next(number for number, line in enumerate(source) if line.strip() == "yield done")  # no signal there
+
+    def follows(frame: FrameType) -> bool:
+        return frame.f_code.co_filename in files and frame.f_code.co_name != "_rewind"
+
     total, at = 1, 0
     while at < total:
         at += 3
-        lines = 0
-
-        def trace(frame: FrameType, kind: str, _: object, at: int = at) -> Any:
-            nonlocal lines
-            if frame.f_code.co_filename not in files or frame.f_code.co_name == "_rewind":
-                return None
-            if kind == "line" and frame.f_lineno != told_of:
-                lines += 1
-                if lines == at:
-                    sys.settrace(None)
-                    raise KeyboardInterrupt
-            return trace
-
         proposer = DraftModelProposer(near, 5, target=model)
-        cache, told, previous = model.new_cache(), list[int](), sys.gettrace()
+        cache, told = model.new_cache(), list[int]()
         events = generate(model, PROMPT, max_tokens=9, stop_ids=NEVER, speculative=proposer, cache=cache)
-        try:
-            sys.settrace(trace)
+        with contextlib.closing(events), Interrupting(at, follows, spares=told_of) as tried:
             for event in events:
                 told += event.tokens if isinstance(event, StepDone) else []
-            total = lines
-        except KeyboardInterrupt:
-            total += 3
-        finally:
-            sys.settrace(previous)
-            events.close()
+        total = tried.lines if tried.is_through else total + 3
         assert told == plain[: len(told)]
         assert_fresh(model, cache, [*PROMPT, *told][:-1] if told else PROMPT[: cache.length])
         assert proposer.context.tokens == [*PROMPT, *told][: proposer.context.cache.length]

@@ -1,16 +1,15 @@
 """The policy: decides by expected tokens per second, learns, follows costs, and can be replayed."""
 
 import inspect
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from interrupting import Interrupting
 
 from specd.engine import (
     Acceptance,
@@ -128,31 +127,18 @@ def test_an_interrupt_leaves_no_expectation_that_is_too_short_or_old() -> None:
     """The jobs of a model share it: the next one must not run into what the last one left half done."""
     source, fresh = inspect.getsourcefile(Acceptance), Acceptance()
     fresh.record("a", 0, 9, 3)
+
+    def follows(frame: FrameType) -> bool:
+        return frame.f_code.co_filename == source and frame.f_code.co_name in ("survival", "expected")
+
     at, is_through = 0, False
     while not is_through:
-        at, lines, learnt = at + 1, 0, Acceptance()
+        at, learnt = at + 1, Acceptance()
         learnt.expected("a", 0, 4)
-
-        def trace(frame: FrameType, kind: str, _: object, at: int = at) -> Any:
-            nonlocal lines
-            if frame.f_code.co_filename != source or frame.f_code.co_name not in ("survival", "expected"):
-                return None
-            lines += kind == "line"
-            if lines == at:
-                sys.settrace(None)
-                raise KeyboardInterrupt
-            return trace
-
         learnt.record("a", 0, 9, 3)
-        previous = sys.gettrace()
-        try:
-            sys.settrace(trace)
+        with Interrupting(at, follows) as tried:
             learnt.expected("a", 0, 100)
-            is_through = True
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(previous)
+        is_through = tried.is_through
         assert learnt.expected("a", 0, 100)[:101] == fresh.expected("a", 0, 100)[:101]
     assert at > 10
 

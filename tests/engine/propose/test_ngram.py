@@ -3,11 +3,11 @@
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from interrupting import Interrupting
 
 from specd.engine import Committed, NgramProposer, Sequence
 from specd.engine.propose.ngram import BREAK, NgramIndex
@@ -129,34 +129,20 @@ def test_a_step_costs_the_same_with_long_seeds_as_with_short_ones() -> None:
 @pytest.mark.parametrize("work", ["extend", "truncate"])
 def test_an_interrupt_at_any_line_leaves_an_index_that_finds_what_it_holds(work: str) -> None:
     row, more = [1, 2, 3, 1, 2, 3, BREAK, 1, 2, 1, 2, 3, 4, 1], [2, 3, 1, 2, BREAK, 2, 3, 1, 1, 2, 3]
+
+    def follows(frame: FrameType) -> bool:
+        return frame.f_code.co_filename == NgramIndex.extend.__code__.co_filename
+
     at, is_done = 0, False
     while not is_done:
-        at += 1
-        index, lines = NgramIndex(3), 0
+        at, index = at + 1, NgramIndex(3)
         index.extend(row)
-
-        def trace(frame: FrameType, kind: str, _: object, at: int = at) -> Any:
-            nonlocal lines
-            if frame.f_code.co_filename != NgramIndex.extend.__code__.co_filename:
-                return None
-            lines += kind == "line"
-            if lines == at:
-                sys.settrace(None)
-                raise KeyboardInterrupt
-            return trace
-
-        previous = sys.gettrace()
-        try:
-            sys.settrace(trace)
+        with Interrupting(at, follows) as tried:
             if work == "extend":
                 index.extend(more)
             else:
                 index.truncate(5)
-            is_done = True
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(previous)
+        is_done = tried.is_through
         kept = list(index.tokens)
         assert kept == (row + more)[: len(kept)]
         assert len(kept) >= (len(row) if work == "extend" else 5)
